@@ -63,7 +63,7 @@ def test_another_statistic_or_metric_is_another_key(packages: Path) -> None:
 
 def test_what_decides_no_value_is_in_no_key(packages: Path) -> None:
     studies = "vcpulab_evidence/studies"
-    files = (f"{studies}/cherkasova2007/claims.py", f"{studies}/devine2010/cases.py", "vcpulab/cli/views.py")
+    files = (f"{studies}/cherkasova2007/claims.py", f"{studies}/devine2010/cases.py", "vcpulab/cli/page.py")
     assert changed(packages, keys(), *files) == [[False, False, False]] * 3
 
 

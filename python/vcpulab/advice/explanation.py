@@ -29,7 +29,7 @@ from vcpulab.results.addresses import in_short as in_short_slos
 from vcpulab.results.request_path import Path, is_followed, paths, typical
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.alike import groups
-from vcpulab.scenario.names import in_short
+from vcpulab.scenario.names import grouped, in_short
 from vcpulab.scenario.scenario import Scenario, split
 from vcpulab.scenario.settings import in_short as in_short_settings
 from vcpulab.scenario.threads import HOST, host_threads
@@ -156,12 +156,13 @@ class Explanation(Answer):
 
     def numbers(self) -> list[str]:
         """A line for each metric; three or more values of the same metric and SLO share a line, least to most."""
-        rows: dict[tuple[object, ...], list[Explained]] = {}
-        for entry in self.explained:
+
+        def key(entry: Explained) -> tuple[object, ...]:
             bound = "" if entry.slo is None else str(entry.slo).removeprefix(entry.address)
-            key = (entry.address.rpartition(".")[2], bound, entry.met, entry.value is None, entry.assumed)
-            rows.setdefault(key, []).append(entry)
-        return [line for row in rows.values() for line in ([_range(row)] if len(row) > 2 else map(str, row))]
+            return (entry.address.rpartition(".")[2], bound, entry.met, entry.value is None, entry.assumed)
+
+        rows = grouped(self.explained, key).values()
+        return [line for row in rows for line in ([_range(row)] if len(row) > 2 else map(str, row))]
 
     def document(self, toolstack: Toolstack | None = None, *, full: bool = False, label: str | None = None) -> Document:
         """The explanation as a document.

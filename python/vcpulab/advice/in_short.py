@@ -14,10 +14,10 @@ from vcpulab.advice.compare import (
     table_of_differences,
     unit_of,
 )
-from vcpulab.results.addresses import JUDGED_BY, app_rows, apps, judged
+from vcpulab.results.addresses import JUDGED_BY, apps, judged, row_of_things
 from vcpulab.results.statistics import least_to_most, number
 from vcpulab.scenario import names
-from vcpulab.scenario.alike import rows as alike_rows
+from vcpulab.scenario.names import grouped
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.table import Table
 
@@ -206,13 +206,13 @@ _Rows = dict[tuple[tuple[str, ...], str], list[Comparison]]
 
 
 def _alike_rows(comparisons: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) -> _Rows:
-    alike = alike_rows(*scenarios)
-    row_of = {thing: tuple(row) for row in [*alike, *app_rows(scenarios[0], alike)] for thing in row}
-    rows: _Rows = {}
-    for comparison in comparisons:
-        things = row_of.get(comparison.address.thing, (comparison.address.thing,))
-        rows.setdefault((things, comparison.address.metric.name), []).append(comparison)
-    return rows
+    row_of = row_of_things(*scenarios)
+
+    def key(comparison: Comparison) -> tuple[tuple[str, ...], str]:
+        address = comparison.address
+        return row_of.get(address.thing, (address.thing,)), address.metric.name
+
+    return grouped(comparisons, key)
 
 
 def _settings(scenarios: tuple[Scenario, Scenario], domain: str) -> bool:
@@ -221,15 +221,14 @@ def _settings(scenarios: tuple[Scenario, Scenario], domain: str) -> bool:
     return bool(before != after)
 
 
+_VERBS = {"improves": "improve", "regresses": "regress", "may regress": "may regress"}
+"""Verdicts on a metric, as the engine words them, to the same on several metrics."""
+
+
 def _verb(comparison: Comparison) -> str:
-    """The verb of a change; empty if the change is of no consequence."""
-    if comparison.may_regress:
-        return "may regress"
-    return (
-        comparison.verdict.removesuffix("s" if comparison.verdict == "improves" else "es")
-        if comparison.of_consequence
-        else ""
-    )
+    """The verdict on several metrics; empty if the change is of no consequence."""
+    matters = comparison.of_consequence or comparison.may_regress
+    return _VERBS[comparison.judged.verdict_text] if matters else ""
 
 
 def _of_which(rows: Sequence[Sequence[Comparison]]) -> str:
@@ -257,7 +256,7 @@ def _verdict(row: Sequence[Comparison]) -> str:
     """The common verdict of alike things, or the number of things with each verdict."""
     verbs = Counter(_verb(comparison) for comparison in row)
     if len(verbs) == 1:
-        return "may regress" if row[0].may_regress else shown(row[0].verdict)
+        return row[0].judged.verdict_text
     return ", ".join(
         f"{verbs[verb]}/{len(row)} {verb}" for verb in ("regress", "may regress", "improve") if verbs[verb]
     )
@@ -277,14 +276,10 @@ def _lines(rows: Sequence[Sequence[Comparison]]) -> list[str]:
     """A line for each verb, with its metrics and domains; domains with the same metrics are named together."""
     lines = []
     for verb in ("regress", "improve", "may regress"):
-        metrics: dict[str, dict[str, None]] = {}
-        for row in rows:
-            for comparison in row:
-                if _verb(comparison) == verb:
-                    metrics.setdefault(comparison.address.domain or "host", {})[comparison.address.metric.name] = None
-        alike: dict[tuple[str, ...], list[str]] = {}
-        for domain, changed in metrics.items():
-            alike.setdefault(tuple(sorted(changed)), []).append(domain)
+        changes = [comparison.address for row in rows for comparison in row if _verb(comparison) == verb]
+        of_domain = grouped(changes, lambda address: address.domain or "host")
+        metrics = {domain: tuple(sorted({address.metric.name for address in row})) for domain, row in of_domain.items()}
+        alike = grouped(metrics, metrics.__getitem__)
         groups = [
             f"{', '.join(metric_names)} of {names.in_short(sorted(domains))}" for metric_names, domains in alike.items()
         ]

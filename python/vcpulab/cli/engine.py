@@ -1,19 +1,22 @@
 """`vcpulab schedulers`, `profile`, `schema`, `bench`, `completion`: contents of the engine, its speed, and shells."""
 
 import json
+import re
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from vcpulab import _engine
 from vcpulab._files import atomic
-from vcpulab.cli import files, terminal
+from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import Force, Out, TableOrJson, command, group, number
 from vcpulab.cli.outputs import written
 from vcpulab.errors import RequestError
 from vcpulab.plugins import offered
 from vcpulab.policy import ENTRY_POINTS, OwnPolicy, Policies
+from vcpulab.results.statistics import number as number_text
 from vcpulab.scenario.catalogue import profiles as all_profiles
 from vcpulab.scenario.catalogue import schedulers as all_schedulers
 from vcpulab.show.as_json import as_json
@@ -27,8 +30,6 @@ def schedulers(name: str | None = None, /, *, format: TableOrJson = "table") -> 
     Args:
         name: Only this one; it may be a policy in a file, FILE.py:CLASS.
     """
-    from vcpulab.cli import views
-
     listed = all_schedulers()
     if name is not None:
         listed = [scheduler for scheduler in listed if scheduler["name"] == name]
@@ -41,7 +42,7 @@ def schedulers(name: str | None = None, /, *, format: TableOrJson = "table") -> 
     if format == "json":
         print(as_json(listed))
     else:
-        views.show_schedulers(listed)
+        _show_schedulers(listed)
         if name is None and (names := offered(ENTRY_POINTS)):
             print(f"offered by installed packages: {', '.join(names)}")
 
@@ -57,8 +58,6 @@ profile = group(
 @command("list", "vcpulab profile list", parent=profile)
 def list_profiles(*, format: TableOrJson = "table") -> None:
     """List the built-in profiles; JSON has all constants."""
-    from vcpulab.cli import page
-
     if format == "json":
         print(_engine.profiles())
     else:
@@ -74,13 +73,11 @@ def show_profile(name: str, /, *, format: TableOrJson = "table") -> None:
     Args:
         name: A built-in profile, or a file (*.toml).
     """
-    from vcpulab.cli import views
-
     constants = _profile(name)
     if format == "json":
         print(as_json(constants))
     else:
-        views.show_profile(constants)
+        _show_profile(constants)
 
 
 @command("measure", "vcpulab profile measure --out this-machine.toml", parent=profile)
@@ -91,7 +88,6 @@ def measure_profile(*, base: str = "generic", out: Out = None, force: Force = Fa
         base: The profile to take everything else from: a built-in one, or a file (*.toml).
         out: Write the profile to this file instead of printing it.
     """
-    from vcpulab.cli import views
     from vcpulab.scenario.measured import measure
 
     files.check_new(out, force=force)
@@ -101,7 +97,7 @@ def measure_profile(*, base: str = "generic", out: Out = None, force: Force = Fa
     if out is None:
         print(measured.text, end="")
         return
-    views.show_measured(measured.constants)
+    _show_measured(measured.constants)
     sys.stdout.flush()
     atomic.write(out, measured.text)
     terminal.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
@@ -137,14 +133,12 @@ def bench(
     Args:
         out: Also write the numbers (JSON) to this file.
     """
-    from vcpulab.cli import views
-
     numbers = json.loads(_engine.bench(seconds)) | _wall_time()
     report = json.dumps(numbers, indent=2)
     if format == "json":
         print(report)
     else:
-        views.show_bench(numbers)
+        _show_bench(numbers)
     if out is not None:
         with written(out):
             atomic.write(out, report + "\n")
@@ -178,3 +172,88 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     from vcpulab.cli.main import app
 
     print(app().generate_completion(shell=shell))
+
+
+def _show_schedulers(schedulers: Sequence[Mapping[str, Any]]) -> None:
+    """Prints each scheduler with its parameters, and the generations of parameters that not all generations have."""
+    for scheduler in schedulers:
+        generations = [generation["name"] for generation in scheduler["generations"]]
+        print(f"{scheduler['name']}: {scheduler['doc']}")
+        usual = next(generation["name"] for generation in scheduler["generations"] if generation["default"])
+        print(f"  generations: {', '.join(generations)} (default: {usual})")
+        for generation in scheduler["generations"]:
+            if generation["releases"] != [generation["name"]]:
+                print(f"    {generation['name']}: {', '.join(generation['releases'])}")
+        owners: dict[str, list[str]] = {}
+        for generation in scheduler["generations"]:
+            for param in sorted(generation["params"], key=lambda param: param["scope"] != "global"):
+                owners.setdefault(_param(param), []).append(generation["name"])
+        for text, names in owners.items():
+            print(text + ("" if names == generations else f"\n      only: {', '.join(names)}"))
+        print()
+
+
+def _param(param: Mapping[str, Any]) -> str:
+    default = "no default" if param["default"] is None else f"default {json.dumps(param['default'])}"
+    unit = f" {param['unit']}" if param["unit"] else ""
+    scope = "per domain" if param["scope"] == "domain" else param["scope"]
+    return f"  {param['name']}: {scope}, {default}{unit}; allowed: {param['allowed']}\n      {param['doc']}"
+
+
+def _show_profile(profile: Mapping[str, Any]) -> None:
+    """Prints a hardware profile with its constants."""
+    print(f"{profile['name']}: {profile['doc']}\n")
+    for constant in [{"name": "pcpus", "doc": "Number of pCPUs.", **profile["pcpus"]}, *profile["constants"]]:
+        print(f"  {constant['name']} = {constant['value']}")
+        print(f"      {constant['doc']}")
+        print(f"      {constant['kind']}: {constant['source']}")
+
+
+def _show_measured(constants: Mapping[str, Mapping[str, Any]]) -> None:
+    """Prints the measured constants of a hardware profile with their spread."""
+    rows = [
+        [name, *(str(constant[key]) for key in ("value", "low", "high", "samples"))]
+        for name, constant in constants.items()
+    ]
+    page.show_table(Table("", ["constant", "median", "lower quartile", "upper quartile", "samples"], rows))
+
+
+_DECISIONS = re.compile(r"decisions_per_s_(?P<key>(?P<size>\d+x\d+)(_(?P<policy>.+))?)")
+_OF_A_POLICY = ("decisions_per_s_", "events_per_s_", "schedule_calls_per_s_")
+
+
+_WHOLE = re.compile(r"whole_(?P<key>.+)_of_floor")
+
+
+def _show_bench(metrics: Mapping[str, float]) -> None:
+    """Prints decisions and events per second of each policy, whole runs next to the bare loop, and other numbers."""
+    rows = []
+    for match in filter(None, map(_DECISIONS.fullmatch, metrics)):
+        rates = [metrics[f"{rate}{match['key']}"] / 1e6 for rate in _OF_A_POLICY]
+        share = 100 * metrics[f"events_per_s_{match['key']}_of_floor"]
+        policy = match["policy"] or "credit, default generation"
+        rows.append([match["size"], policy, *(f"{rate:.1f}" for rate in rates), f"{share:.0f} %"])
+    headings = ["pCPUs x vCPUs", "policy", "decisions", "events", "schedule calls", "events,\nof the bare loop"]
+    page.show_table(Table("Million per second", headings, rows, 2))
+    page.show_table(_whole_runs(metrics))
+    shown = (*_OF_A_POLICY, "whole_")
+    rest = [[name, number_text(value)] for name, value in metrics.items() if not name.startswith(shown)]
+    page.show_table(Table("", ["measure", "value"], rest))
+
+
+def _whole_runs(metrics: Mapping[str, float]) -> Table:
+    """The table of whole runs, part by part from text to tables."""
+    rows = []
+    keys = [match["key"].split("_") for match in map(_WHOLE.fullmatch, metrics) if match]
+    for words in sorted(keys, key=lambda words: [word.zfill(8) if word.isdigit() else word for word in words]):
+
+        def value(metric: str, key: str = "_".join(words)) -> float:
+            return metrics[f"whole_{key}_{metric}"]
+
+        times = [value("read_ms") + value("build_ms"), value("run_ms"), value("rows_ms") + value("tables_ms")]
+        per_dispatch = [value("ns_per_dispatch"), value("floor_ns_per_event"), value("of_floor")]
+        speed = value("simulated_ms") / value("run_ms")
+        rows.append(["-".join(words), *map(number_text, [*times, speed, *per_dispatch])])
+    headings = ["whole run", "set-up, ms", "run, ms", "tables, ms", "times\nreal time"]
+    headings += ["ns for each\ndispatch", "bare loop, ns\nfor each event", "ratio"]
+    return Table("From a scenario's text to its tables", headings, rows, 1)

@@ -3,14 +3,22 @@
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from vcpulab.cli import files, terminal
+from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import Flag, Replication, TableOrCsv, command, group, number
 from vcpulab.cli.outputs import Writes
+from vcpulab.results.statistics import Interval
+from vcpulab.results.statistics import number as number_text
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.show.table import Table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from vcpulab.results.run import Run
 
 Source = Annotated[Path, Parameter(help="A run that `vcpulab run --out` wrote, or a scenario file to run now.")]
 
@@ -37,12 +45,11 @@ def xenmon(
         out: Directory to write to; files of the same names are replaced.
         prefix: First part of the files' names.
     """
-    from vcpulab.cli import views
     from vcpulab.hypervisors import monitors
 
     run = files.run_of(source, _of_xen(source))
     paths = monitors.xenmon(run, out, replication=replication, prefix=prefix)
-    views.show_gotten_and_work(run)
+    _show_gotten_and_work(run)
     for path in paths:
         terminal.say(f"written to {path}")
 
@@ -53,7 +60,6 @@ def xencpu(source: Source, /, *, format: TableOrCsv = "table") -> None:
 
     CSV has a row for each replication.
     """
-    from vcpulab.cli import views
     from vcpulab.hypervisors import monitors
     from vcpulab.show.csv import csv
 
@@ -61,13 +67,12 @@ def xencpu(source: Source, /, *, format: TableOrCsv = "table") -> None:
     if format == "csv":
         print(csv(used), end="")
     else:
-        views.show_xencpu(used)
+        _show_xencpu(used)
 
 
 @command("xenoprof", "vcpulab monitor xenoprof web.toml", parent=monitor)
 def xenoprof(source: Source, /, *, format: TableOrCsv = "table") -> None:
     """Print busy time by domain and layer: by the profiler's samples, and in truth."""
-    from vcpulab.cli import views
     from vcpulab.hypervisors import monitors
     from vcpulab.show.csv import csv
 
@@ -75,7 +80,7 @@ def xenoprof(source: Source, /, *, format: TableOrCsv = "table") -> None:
     if format == "csv":
         print(csv(profile), end="")
     else:
-        views.show_xenoprof(profile)
+        _show_xenoprof(profile)
 
 
 @command("top", "vcpulab top web.toml --batch", "vcpulab top web.toml -b -i 2 -n -v")
@@ -133,3 +138,44 @@ def top(
     screen.run()
     if screen.failed is not None:
         raise screen.failed
+
+
+def _show_gotten_and_work(run: "Run") -> None:
+    """Prints the time gotten, as XenMon counts it, next to the work done in it; nothing if both are equal."""
+    import polars as pl
+
+    from vcpulab.results.metrics import DOMAIN, SPEED
+    from vcpulab.show.folded import View, folded_table
+
+    shown = [metric for metric in DOMAIN if metric.name in ("gotten", *SPEED)]
+    frame = run.summary().filter(pl.col("of") == "domain", pl.col("metric").is_in([metric.name for metric in shown]))
+    if frame.filter(pl.col("metric") == "work")["mean"].is_not_null().any():
+        title = "Time gotten, which XenMon counts, and the work done in it, which it does not see"
+        page.show_table(folded_table(run.scenario, frame, title, shown, View()))
+
+
+def _show_xencpu(used: "pl.DataFrame") -> None:
+    """Prints the CPU time of each domain, with its share of the driver domain's."""
+
+    def mean(domain: str, column: str, scale: float) -> str:
+        return str(Interval.from_values((scale * used.filter(domain=domain)[column]).to_list()) or "–")
+
+    columns = {"busy_s": 1, "exchanges": 1, "attributed_s": 1, "utilisation": 100}
+    domains = used["domain"].unique(maintain_order=True)
+    rows = [[domain, *(mean(domain, column, scale) for column, scale in columns.items())] for domain in domains]
+    headings = ["domain", "busy, s", "page exchanges", "of the driver domain, s", "used, % of a pCPU"]
+    page.show_table(Table("CPU used, with the driver domain's part by page exchanges", headings, rows))
+
+
+def _show_xenoprof(profile: "pl.DataFrame") -> None:
+    """Prints busy time by domain and layer."""
+
+    def shown(value: float | None) -> str:
+        return "–" if value is None else number_text(value)
+
+    rows = [
+        [row["domain"] or "(hypervisor)", row["layer"], *(shown(row[column]) for column in profile.columns[2:])]
+        for row in profile.iter_rows(named=True)
+    ]
+    headings = ["domain", "layer", "samples", "estimated, %", "exact, %", "error, %"]
+    page.show_table(Table("Busy time by domain and layer", headings, rows, text_columns=2))

@@ -1,7 +1,7 @@
 """`vcpulab xl` and `vcpulab virsh`: commands to type on a Xen or a KVM host, and the output that they would print."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from vcpulab.cli import files
 from vcpulab.cli.options import Flag, TableOrJson, TypedFor, command, group
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.as_json import as_json
 
 xl = group(
@@ -69,15 +70,13 @@ def list_(file: Path, /, *, at: str | None = None, vcpus: Flag = False, format: 
             out.
         vcpus: Every vCPU, as `xl vcpu-list` would.
     """
-    from vcpulab.cli import views
-
     report = _listing(_scenario_of(file, "xen", "list"), at)
     if format == "json":
         print(report)
     elif vcpus:
-        views.show_vcpu_list(json.loads(report))
+        _show_vcpu_list(json.loads(report))
     else:
-        views.show_list(json.loads(report))
+        _show_list(json.loads(report))
 
 
 @command(
@@ -96,8 +95,6 @@ def virsh_list(file: Path, /, *, at: str | None = None, vcpus: Flag = False, for
             out.
         vcpus: Every vCPU of each, as `virsh vcpuinfo` would.
     """
-    from vcpulab.cli import views
-
     scenario = _scenario_of(file, "kvm", "list")
     report = _listing(scenario, at)
     if format == "json":
@@ -105,9 +102,9 @@ def virsh_list(file: Path, /, *, at: str | None = None, vcpus: Flag = False, for
         return
     domains = list(_machines(scenario, json.loads(report)["domains"]))
     if vcpus:
-        views.show_vcpuinfo(domains, scenario.to_dict()["host"]["pcpus"])
+        _show_vcpuinfo(domains, scenario.to_dict()["host"]["pcpus"])
     else:
-        views.show_machines(domains)
+        _show_machines(domains)
 
 
 def _scenario_of(file: Path, hypervisor: str, verb: str) -> Scenario:
@@ -155,3 +152,54 @@ def _machines(scenario: Scenario, domains: Iterable[dict[str, Any]]) -> Iterable
     """The domains that are virtual machines: neither daemons nor threads of the host."""
     tables = scenario.to_dict()["domain"]
     return (domain for domain in domains if domain["name"] in tables and not tables[domain["name"]].get("daemon"))
+
+
+def _show_list(listing: Mapping[str, Any]) -> None:
+    """Prints domains in the format of `xl list`, without memory."""
+    print(f"{'Name':<40}{'ID':>5}{'VCPUs':>6}\tState\tTime(s)")
+    for domain in listing["domains"]:
+        online = sum(vcpu["pcpu"] is not None for vcpu in domain["vcpus"])
+        seconds = domain["time_ns"] / 1e9
+        print(f"{domain['name']:<40}{domain['id']:>5}{online:>6}\t{domain['state']}\t{seconds:>7.1f}")
+
+
+def _show_vcpu_list(listing: Mapping[str, Any]) -> None:
+    """Prints vCPUs in the format of `xl vcpu-list`."""
+    print(f"{'Name':<32}{'ID':>6}{'VCPU':>6}{'CPU':>6}{'State':>8}{'Time(s)':>10} Affinity (Hard / Soft)")
+    for domain in listing["domains"]:
+        for vcpu in domain["vcpus"]:
+            pcpu = "-" if vcpu["pcpu"] is None else vcpu["pcpu"]
+            where = f"{domain['name']:<32}{domain['id']:>6}{vcpu['vcpu']:>6}{pcpu:>6}"
+            affinity = f"{vcpu['affinity']} / {vcpu['soft_affinity']}"
+            print(f"{where}{vcpu['state']:>8}{vcpu['time_ns'] / 1e9:>10.1f} {affinity}")
+
+
+_MACHINE_STATES = {"c": "crashed", "d": "in shutdown", "s": "in shutdown", "p": "paused"}
+"""Letters of `xl list` to states of `virsh`, the first match counts; without a match a domain is running."""
+
+
+def _show_machines(domains: Iterable[Mapping[str, Any]]) -> None:
+    """Prints domains in the format of `virsh list`."""
+    domains = list(domains)
+    width = max((len(domain["name"]) for domain in domains), default=4) + 3
+    heading = f" {'Id':<5}{'Name':<{width}}State"
+    print(f"{heading}\n{'-' * (len(heading) + 4)}")
+    for domain in domains:
+        letters = (state for letter, state in _MACHINE_STATES.items() if letter in domain["state"])
+        print(f" {domain['id']:<5}{domain['name']:<{width}}{next(letters, 'running')}")
+
+
+def _show_vcpuinfo(domains: Iterable[Mapping[str, Any]], pcpus: int) -> None:
+    """Prints the vCPUs of each domain in the format of `virsh vcpuinfo`, with the domain's name above."""
+    for domain in domains:
+        print(f"{domain['name']}\n")
+        for vcpu in (online for online in domain["vcpus"] if online["pcpu"] is not None):
+            allowed = pcpu_set(vcpu["affinity"], pcpus)
+            rows = {
+                "VCPU": vcpu["vcpu"],
+                "CPU": vcpu["pcpu"],
+                "State": "running" if "r" in vcpu["state"] else "blocked" if "b" in vcpu["state"] else "offline",
+                "CPU time": f"{vcpu['time_ns'] / 1e9:.1f}s",
+                "CPU Affinity": "".join("y" if pcpu in allowed else "-" for pcpu in range(pcpus)),
+            }
+            print("".join(f"{f'{name}:':<16}{value}\n" for name, value in rows.items()))

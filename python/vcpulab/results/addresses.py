@@ -16,7 +16,8 @@ from typing import NamedTuple
 from vcpulab.errors import RequestError
 from vcpulab.results.metrics import APP, DOMAIN, HOST, IO, PCPU, Better, Metric, ThingKind
 from vcpulab.results.statistics import number
-from vcpulab.scenario.names import did_you_mean, is_pattern, listed, matching
+from vcpulab.scenario.alike import rows
+from vcpulab.scenario.names import did_you_mean, grouped, is_pattern, listed, matching
 from vcpulab.scenario.names import in_short as names_in_short
 from vcpulab.scenario.scenario import Scenario, join, split
 
@@ -116,10 +117,15 @@ def _apps(scenario: Scenario) -> Sequence[App]:
 
 def app_rows(scenario: Scenario, alike: Sequence[Sequence[str]]) -> list[list[str]]:
     """Rows of applications and clients with the same position in alike domains."""
-    of_domain: dict[str, list[str]] = {}
-    for app in apps(scenario):
-        of_domain.setdefault(app.domain, []).append(app.name)
-    return [list(row) for group in alike for row in zip(*(of_domain.get(domain, []) for domain in group), strict=False)]
+    apps_of = grouped(apps(scenario), lambda app: app.domain)
+    rows = [row for group in alike for row in zip(*(apps_of.get(domain, []) for domain in group), strict=False)]
+    return [[app.name for app in row] for row in rows]
+
+
+def row_of_things(*scenarios: Scenario) -> dict[str, tuple[str, ...]]:
+    """Domains and applications to the things that share a row with them; see `alike.rows`."""
+    alike = rows(*scenarios)
+    return {thing: tuple(row) for row in [*alike, *app_rows(scenarios[0], alike)] for thing in row}
 
 
 _OF_DOMAINS: Mapping[ThingKind, tuple[Metric, ...]] = {"domain": DOMAIN, "io": IO}
@@ -362,14 +368,14 @@ def in_short(slos: Iterable[Slo], rows: Iterable[Sequence[str]] = ()) -> dict[st
         ['web, batch.gotten > 5 to 6 % of a pCPU']
     """
     row_of = {thing: number for number, row in enumerate(rows) if len(row) > 1 for thing in row}
-    alike: dict[tuple[str, str, str | int], list[Slo]] = {}
-    for slo in slos:
+
+    def key(slo: Slo) -> tuple[str, str, str | int]:
         bound = str(slo).removeprefix(str(slo.address))
-        key = (slo.address.metric.name, slo.operator, row_of.get(slo.address.thing, bound))
-        alike.setdefault(key, []).append(slo)
+        return (slo.address.metric.name, slo.operator, row_of.get(slo.address.thing, bound))
+
     return {
         f"{names_in_short([slo.address.thing for slo in row])}.{metric}{_bounds(row)}": row
-        for (metric, _, _), row in alike.items()
+        for (metric, _, _), row in grouped(slos, key).items()
     }
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from vcpulab.scenario.names import without_number
+from vcpulab.scenario.names import grouped, without_number
 from vcpulab.scenario.scenario import Scenario
 
 
@@ -58,10 +58,7 @@ def rows(*scenarios: Scenario) -> list[list[str]]:
 def _groups(scenarios: Sequence[Scenario]) -> dict[tuple[str, ...], list[str]]:
     """The domains that have the same settings as each other in every scenario, by these settings."""
     settings_of = [_settings(scenario.to_dict()) for scenario in scenarios]
-    domains_by_settings: dict[tuple[str, ...], list[str]] = {}
-    for domain in settings_of[0]:
-        domains_by_settings.setdefault(tuple(settings.get(domain, "") for settings in settings_of), []).append(domain)
-    return domains_by_settings
+    return grouped(settings_of[0], lambda domain: tuple(settings.get(domain, "") for settings in settings_of))
 
 
 def _settings(document: Mapping[str, Any]) -> dict[str, str]:

@@ -1,12 +1,15 @@
 """Names that people type: patterns of them, the nearest ones, and rows of numbered ones in short."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from vcpulab._engine import NAME_CHARS_MAX
 
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 _PATTERN = re.compile(r"[*?\[]")
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>\.\d+)?")
 """The number of a domain, perhaps with that of its application."""
@@ -85,14 +88,24 @@ def in_rows(names: Iterable[str]) -> list[list[str]]:
         >>> in_rows(["web", "batch10", "batch2", "batch3", "dom0"])
         [['web'], ['batch2', 'batch3', 'batch10'], ['dom0']]
     """
-    alike: dict[str, list[str]] = {}
-    for name in names:
-        alike.setdefault(without_number(name), []).append(name)
     return [
         part
-        for same in alike.values()
+        for same in grouped(names, without_number).values()
         for part in ([sorted(same, key=_number)] if len(same) > 2 else [[name] for name in same])
     ]
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items of each key, the keys in the order of their first items: alike things that share a row.
+
+    Examples:
+        >>> grouped(["web1", "db", "web2"], without_number)
+        {'web#': ['web1', 'web2'], 'db': ['db']}
+    """
+    items_of: dict[Key, list[Item]] = {}
+    for item in items:
+        items_of.setdefault(key(item), []).append(item)
+    return items_of
 
 
 def without_number(name: str) -> str:

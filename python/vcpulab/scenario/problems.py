@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import TypedDict
 
+from vcpulab.scenario.names import grouped
+
 _ALIKE_MOST = 3
 """The number of problems with the same message from which on only the first is shown."""
 
@@ -22,10 +24,7 @@ class Problem(TypedDict):
 
 def in_short(problems: Iterable[Problem], *, full: bool = False) -> Iterator[str]:
     """A line for each problem; unless `full`, a problem of many domains is shown once."""
-    alike: dict[str, list[Problem]] = {}
-    for problem in problems:
-        alike.setdefault(problem["message"], []).append(problem)
-    for first, *rest in alike.values():
+    for first, *rest in grouped(problems, lambda problem: problem["message"]).values():
         if len(rest) >= _ALIKE_MOST and not full:
             yield f"{line_of(first)}\n  and in {len(rest)} more places"
         else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from vcpulab._engine import verdict_text
 from vcpulab.extras import require
 from vcpulab.results.metrics import OF_ELAPSED, metric
 from vcpulab.results.request_path import KINDS
@@ -55,7 +56,7 @@ CHAR_PX = 6.5
 _TICKS = [-100, -50, -20, -10, 0, 10, 20, 50, *(digit * 10**power for power in range(2, 9) for digit in (1, 2, 5))]
 """Possible labels of the axis of changes in %: on its scale, round numbers are far apart."""
 
-VERDICTS = ("improves", "regresses", "no significant difference")
+VERDICTS = (verdict_text("improves"), verdict_text("regresses"), verdict_text("unclear"))
 """The verdicts that `differences` draws."""
 
 

@@ -9,7 +9,7 @@ from vcpulab.errors import RequestError
 from vcpulab.results.addresses import app_rows, apps
 from vcpulab.results.metrics import APP, DOMAIN, PCPU, SPEED, Metric
 from vcpulab.results.run import Run
-from vcpulab.results.statistics import Interval, number
+from vcpulab.results.statistics import Interval, least_to_most
 from vcpulab.scenario.alike import ROWS_MAX
 from vcpulab.scenario.alike import rows as alike_rows
 from vcpulab.scenario.names import did_you_mean, in_short, listed, matching
@@ -211,8 +211,4 @@ def _cell(means: Means, things: Sequence[str], metric: str) -> str:
         if row is None or row["mean"] is None:
             return "–"
         return str(Interval(row["mean"], row["half_width"], row["n"]))  # type: ignore[arg-type]
-    values = _values(means, things, metric)
-    if not values:
-        return "–"
-    least, most = number(min(values)), number(max(values))
-    return least if least == most else f"{least} to {most}"
+    return least_to_most(_values(means, things, metric))

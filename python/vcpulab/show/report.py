@@ -5,7 +5,7 @@ from functools import partial
 
 from vcpulab.results.run import Run
 from vcpulab.show.document import Block, Chart, Folded, Heading, Lines
-from vcpulab.show.summary import summary
+from vcpulab.show.folded import View, things
 
 
 def blocks(runs: Mapping[str, Run], published: Mapping[str, Mapping[str, float]] | None = None) -> Iterator[Block]:
@@ -68,4 +68,10 @@ def details(runs: Mapping[str, Run]) -> Iterator[Block]:
     """All metrics of each run, and its scenario, folded away."""
     yield Heading("All metrics and scenarios")
     for label, run in runs.items():
-        yield Folded(label, [*summary(run), Lines(run.scenario.to_toml().splitlines(), typed=True)])
+        yield Folded(
+            label,
+            [
+                *(kind.table() for kind in things(run, View(all=True))),
+                Lines(run.scenario.to_toml().splitlines(), typed=True),
+            ],
+        )

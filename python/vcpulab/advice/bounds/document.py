@@ -8,7 +8,7 @@ from vcpulab.advice.bounds.answers import Bounds, LoadBound, StationBound
 from vcpulab.advice.bounds.checking import Checked
 from vcpulab.results.statistics import least_to_most, number
 from vcpulab.scenario.alike import ROWS_MAX, rows
-from vcpulab.scenario.names import in_short
+from vcpulab.scenario.names import grouped, in_short
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.document import Lines, Part, Version
 from vcpulab.show.table import Table
@@ -119,19 +119,19 @@ def _alike(bounds: Bounds, scenario: Scenario) -> tuple[Rows[LoadBound], Rows[St
     many = len(bounds.loads) > ROWS_MAX
     row_of = {name: tuple(row) for row in rows(scenario) for name in row} if many else {}
     apps = {load.name: load.rows[0] for load in bounds.model.loads}
-    loads: dict[object, list[LoadBound]] = {}
-    for load in bounds.loads:
+
+    def of_load(load: LoadBound) -> object:
         domain, position = apps[load.name]
         # A client's load is that of the application it asks.
-        key = (row_of[domain], position, load.name == domain) if domain in row_of else load.name
-        loads.setdefault(key, []).append(load)
-    stations: dict[tuple[tuple[str, ...], str], list[StationBound]] = {}
-    for station in bounds.stations:
+        return (row_of[domain], position, load.name == domain) if domain in row_of else load.name
+
+    def of_station(station: StationBound) -> tuple[tuple[str, ...], str]:
         owner, _, resource = station.name.partition(": ")
-        place = (row_of[owner], resource) if owner in row_of else ((), station.name)
-        stations.setdefault(place, []).append(station)
+        return (row_of[owner], resource) if owner in row_of else ((), station.name)
+
+    stations = grouped(bounds.stations, of_station)
     return (
-        {in_short([load.name for load in row]): row for row in loads.values()},
+        {in_short([load.name for load in row]): row for row in grouped(bounds.loads, of_load).values()},
         {f"{in_short(owner)}: {resource}" if owner else resource: row for (owner, resource), row in stations.items()},
     )
 

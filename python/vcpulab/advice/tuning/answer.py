@@ -167,26 +167,6 @@ class Tuning(Answer):
             rows.append([in_words(self.space, offer.candidate) + mark, *values, *gain, f"{offer.price:g}", harm])
         return Table(_FRONT, headings, rows, together=True)
 
-    def front_lines(self, most: int) -> list[str]:
-        """The front: a heading, and a line for each setting that no other beats.
-
-        Args:
-            most: number of settings at most; the recommended one is among them.
-        """
-        lines = [f"{_FRONT}:"]
-        shown = sorted(self.offers, key=lambda offer: not offer.recommended)[:most]
-        for offer in (offer for offer in self.offers if offer in shown):
-            values = [
-                f"{goal.name} {value} {goal.addresses[0].unit}"
-                for goal, value in zip(self.search.goals, offer.goals, strict=True)
-                if value is not None
-            ]
-            gains = values if len(values) == 1 == len(self.search.goals) else [f"gain {offer.gain}"]
-            harm = "nobody pays significantly" if offer.harm is None else f"most pays {offer.harm}"
-            mark = "* " if offer.recommended else "- "
-            lines.append(f"{mark}{in_words(self.space, offer.candidate)}: {gains[0]}; price {offer.price:g} %; {harm}")
-        return lines
-
     @property
     def front(self) -> pl.DataFrame:
         """The front, a row for each setting that no other beats, the cheapest first.

@@ -23,9 +23,6 @@ from vcpulab.show.table import Table
 if TYPE_CHECKING:
     from vcpulab.advice.tuning.answer import Tuning
 
-_OFFERS_MAX = 3
-"""The largest number of settings to choose from that are shown unless the document is full."""
-
 
 def document(answer: "Tuning", toolstack: Toolstack | None, *, full: bool) -> Iterator[Part]:
     """The document of a search.
@@ -59,10 +56,8 @@ def document(answer: "Tuning", toolstack: Toolstack | None, *, full: bool) -> It
     yield Part.lines(lines, "line on the search", rank=1)
     yield Part.always(BLANK)
     yield Part(lambda *_: Version(), page=_charts(answer))
-    if len(answer.offers) > 1 and full:
-        yield Part.always(answer.offered())
-    elif len(answer.offers) > 1:
-        yield Part.lines([*answer.front_lines(_OFFERS_MAX), ""], "line of offers", rank=2)
+    if len(answer.offers) > 1:
+        yield Part.rows(answer.offered(), "setting to choose from", rank=2)
     if full or answer.interrupted:
         yield from _parameters(answer, full=full)
     # The effects of a setting that is not advised are of no use.

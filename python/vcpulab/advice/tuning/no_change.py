@@ -17,6 +17,7 @@ from vcpulab.advice.verdicts import Proven
 from vcpulab.results.addresses import Address, Slo, app_rows, apps, judged
 from vcpulab.results.statistics import number
 from vcpulab.scenario.alike import groups
+from vcpulab.scenario.names import grouped
 from vcpulab.scenario.scenario import Scenario
 
 LEAST_GAIN = 0.1
@@ -39,10 +40,8 @@ def bystanders(scenario: Scenario, goals: Sequence[Goal]) -> list[list[Address]]
     """
     own = {goal.addresses[0].thing for goal in goals if len(goal.addresses) == 1}
     row_of = {thing: row[0] for row in app_rows(scenario, groups(scenario)) for thing in row}
-    rows: dict[tuple[str, str], list[Address]] = {}
-    for address in judged(scenario):
-        if address.thing not in own and address.metric.name != "failed":
-            rows.setdefault((row_of.get(address.thing, address.thing), address.metric.name), []).append(address)
+    others = (address for address in judged(scenario) if address.thing not in own and address.metric.name != "failed")
+    rows = grouped(others, lambda address: (row_of.get(address.thing, address.thing), address.metric.name))
     return list(rows.values())
 
 
