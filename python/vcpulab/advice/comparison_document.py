@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from vcpulab.advice.compare import Comparison, frame_of_changes, in_words, seen_by_clients, table_of_differences
-from vcpulab.advice.core_sharing import caution_part
 from vcpulab.advice.in_short import ROWS_FULL, ROWS_MAX, alike_changes, headline, in_short
 from vcpulab.advice.in_short import words as words_in_short
-from vcpulab.hypervisors.steps import Step, commands
+from vcpulab.advice.shared_parts import caution_part, commands
+from vcpulab.hypervisors.steps import Step
 from vcpulab.results.run import Run, run
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario

@@ -7,9 +7,7 @@ its speed alone. With several siblings, each one costs as much as a single sibli
 from collections.abc import Iterable, Mapping
 
 from vcpulab.scenario.model import Model
-from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
-from vcpulab.show.document import Lines, Part
 
 KINDS = ("compute", "memory", "io")
 """The kinds of work, by what bounds their speed."""
@@ -104,17 +102,6 @@ def cautions(*scenarios: Model) -> list[str]:
             beyond = f"beyond {topology.sockets * topology.cores} busy pCPUs there is less to be had than it seems"
             unpriced[f"{_threads(topology)}, and {profile}: {beyond}"] = None
     return list(unpriced)
-
-
-def cautions_as_data(*scenarios: Scenario) -> dict[str, list[str]]:
-    """The warnings of `cautions` for a JSON document; nothing without warnings."""
-    listed = cautions(*(scenario.model for scenario in scenarios))
-    return {"cautions": listed} if listed else {}
-
-
-def caution_part(*scenarios: Scenario) -> Part:
-    """The warnings of `cautions`, for the end of an answer from a simulation."""
-    return Part.always(Lines(cautions(*(scenario.model for scenario in scenarios))))
 
 
 def _threads(topology: Topology) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from vcpulab.advice.core_sharing import caution_part
 from vcpulab.advice.lint.document import finding
+from vcpulab.advice.shared_parts import caution_part
 from vcpulab.hypervisors import Toolstack
 from vcpulab.scenario.topology import Topology
 from vcpulab.show.document import Block, Chart, Heading, Lines, Part, Version

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from vcpulab.advice.core_sharing import caution_part
+from vcpulab.advice.shared_parts import caution_part
 from vcpulab.advice.starvation import in_a_line, starved
 from vcpulab.hypervisors.counters import COUNTERS, Tool, counted
 from vcpulab.results.metrics import IO, Metric, summarise

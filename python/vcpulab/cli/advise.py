@@ -13,6 +13,7 @@ from vcpulab.advice import core_sharing
 from vcpulab.advice.answers import Differences
 from vcpulab.advice.lint.catalogue import RULES, named, selected
 from vcpulab.advice.lint.lint import as_data, other_warnings
+from vcpulab.advice.shared_parts import cautions_as_data
 from vcpulab.cli import files, outputs, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import (
@@ -366,7 +367,7 @@ def _print_data(answer: Differences, format: str, steps: Sequence[Step] | None =
         "not_comparable": answer.not_comparable,
         "replications": answer.added.row() if answer.added is not None else None,
         "metrics": [comparison.row() for comparison in answer],
-        **core_sharing.cautions_as_data(answer.before.scenario, answer.after.scenario),
+        **cautions_as_data(answer.before.scenario, answer.after.scenario),
     }
     if steps is not None:
         document["commands"] = [asdict(step) for step in steps]

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from vcpulab import _api
-from vcpulab.advice.core_sharing import cautions_as_data
 from vcpulab.advice.explanation_document import FOLLOWED
+from vcpulab.advice.shared_parts import cautions_as_data
 from vcpulab.cli import files, outputs, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import Flag, Jobs, Report, TableOrJson, TypedFor, command, number

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from vcpulab.advice import starvation
-from vcpulab.advice.core_sharing import cautions_as_data
 from vcpulab.advice.run_document import document
+from vcpulab.advice.shared_parts import cautions_as_data
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, OutFolder, Replications, Seed, Words, command

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from vcpulab import _api
 from vcpulab._files import atomic
 from vcpulab.advice import starvation
-from vcpulab.advice.core_sharing import cautions_as_data
+from vcpulab.advice.shared_parts import cautions_as_data
 from vcpulab.advice.tuning.search import REPLICATIONS
 from vcpulab.cli import files, outputs, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop

@@ -8,7 +8,6 @@ from typing import Literal
 
 from vcpulab.hypervisors.shell import in_single_quotes
 from vcpulab.scenario.names import in_short
-from vcpulab.show.document import Block, Lines
 
 LEAST = 3
 """The least number of commands that become a loop, if they differ only in the number of a domain."""
@@ -96,15 +95,3 @@ def script(steps: Iterable[Step], *, headed: bool = False) -> Iterator[str]:
             yield f"# {HEADINGS[how]}" if at is None else f"# {HEADINGS[how]}, {at} after the start"
         for step in group:
             yield f"#   {' '.join(step.text.splitlines())}" if how == "cannot" else step.text
-
-
-def commands(steps: Iterable[Step], *, headed: bool = False) -> list[list[Block]]:
-    """The lines of `script` in blocks, each a command with the comments before it."""
-    blocks: list[list[Block]] = []
-    comments: list[Block] = []
-    for line in script(steps, headed=headed):
-        comments.append(Lines([line], typed=True))
-        if not line.startswith("#"):
-            blocks.append(comments)
-            comments = []
-    return [*blocks, comments] if comments else blocks

@@ -5,9 +5,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from vcpulab.advice.comparison_document import differences
-from vcpulab.advice.core_sharing import caution_part
 from vcpulab.advice.lint.host import Finding
 from vcpulab.advice.lint.lint import Advice, other_warnings
+from vcpulab.advice.shared_parts import caution_part
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.steps import HEADINGS, in_loops
 from vcpulab.scenario import settings

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from vcpulab.advice import in_short as short
 from vcpulab.advice import starvation
 from vcpulab.advice.comparison_document import differences, verdict
+from vcpulab.advice.shared_parts import commands
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.widening import held
 from vcpulab.hypervisors import Toolstack
-from vcpulab.hypervisors.steps import commands
 from vcpulab.results.addresses import in_short
 from vcpulab.show.document import BLANK, Block, Chart, Heading, Lines, Part, Version
 from vcpulab.show.folded import View
