@@ -67,9 +67,7 @@ def check_xen(scenario: Scenario, instead: str) -> None:
     Raises:
         RequestError: the host is not a Xen host.
     """
-    from vcpulab.hypervisors.settings import hypervisor_of
-
-    if hypervisor_of(scenario.to_dict()) != "xen":
+    if scenario.host.hypervisor != "xen":
         reason = "that is a monitor of Xen's, and the host is a KVM host (host.hypervisor)"
         raise RequestError(reason, field="source", found=scenario.name, hint=instead)
 

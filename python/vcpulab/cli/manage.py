@@ -92,8 +92,7 @@ def _controller(name: str) -> type[Controller]:
 
 
 def _own(scenario: Scenario) -> str:
-    host = scenario.to_dict()["host"]
-    return f"{host['scheduler']}:{host['generation']}"
+    return f"{scenario.host.scheduler}:{scenario.host.generation}"
 
 
 def _under(scenario: Scenario, name: str) -> Scenario:

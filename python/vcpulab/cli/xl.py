@@ -102,7 +102,7 @@ def virsh_list(file: Path, /, *, at: str | None = None, vcpus: Flag = False, for
         return
     domains = list(_machines(scenario, json.loads(report)["domains"]))
     if vcpus:
-        _show_vcpuinfo(domains, scenario.to_dict()["host"]["pcpus"])
+        _show_vcpuinfo(domains, scenario.host.pcpus)
     else:
         _show_machines(domains)
 
@@ -114,10 +114,9 @@ def _scenario_of(file: Path, hypervisor: str, verb: str) -> Scenario:
         RequestError: the host has another hypervisor.
     """
     from vcpulab.hypervisors.commands import HYPERVISORS
-    from vcpulab.hypervisors.settings import hypervisor_of
 
     scenario = files.load(file)
-    present = hypervisor_of(scenario.to_dict())
+    present = scenario.host.hypervisor
     if present != hypervisor:
         tool = {"xen": "xl", "kvm": "virsh"}[present]
         reason = f"its host is a {HYPERVISORS[present]} host (host.hypervisor)"
@@ -150,8 +149,8 @@ def _listing(scenario: Scenario, at: str | None) -> str:
 
 def _machines(scenario: Scenario, domains: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
     """The domains that are virtual machines: neither daemons nor threads of the host."""
-    tables = scenario.to_dict()["domain"]
-    return (domain for domain in domains if domain["name"] in tables and not tables[domain["name"]].get("daemon"))
+    names = {name for name, domain in scenario.domains.items() if not domain.daemon}
+    return (domain for domain in domains if domain["name"] in names)
 
 
 def _show_list(listing: Mapping[str, Any]) -> None:

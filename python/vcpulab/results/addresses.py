@@ -142,8 +142,7 @@ def addresses(scenario: Scenario) -> Sequence[Address]:
 
 
 def _addresses(scenario: Scenario) -> Sequence[Address]:
-    document = scenario.to_dict()
-    domains = [(join([name]), name) for name in document["domain"]]
+    domains = [(join([name]), name) for name in scenario.domains]
     return (
         *(Address(app.name, "app", metric, app.domain) for app in apps(scenario) for metric in APP),
         *(
@@ -153,7 +152,7 @@ def _addresses(scenario: Scenario) -> Sequence[Address]:
             for metric in metrics
         ),
         *(Address("host", "host", metric, "") for metric in HOST),
-        *(Address(f"pcpu.{pcpu}", "pcpu", metric, "") for pcpu in range(document["host"]["pcpus"]) for metric in PCPU),
+        *(Address(f"pcpu.{pcpu}", "pcpu", metric, "") for pcpu in range(scenario.host.pcpus) for metric in PCPU),
     )
 
 
@@ -172,7 +171,7 @@ def judged(scenario: Scenario) -> list[Address]:
         >>> [address.name for address in judged(Scenario.starter()) if address.metric.name == "throughput"]
         ['http.throughput', 'batch.throughput']
     """
-    services = {(client["server"], client.get("app")) for client in scenario.to_dict().get("client", {}).values()}
+    services = {(client.server, client.app) for client in scenario.clients.values()}
     things = {app.name for app in apps(scenario) if (app.domain, app.kind) not in services}
     return [address for address in addresses(scenario) if address.thing in things and address.metric.name in JUDGED_BY]
 

@@ -41,14 +41,12 @@ def rows(*scenarios: Scenario) -> list[list[str]]:
     groups = _groups(scenarios)
     if len(groups) <= ROWS_MAX:
         return list(groups.values())
-    document = scenarios[0].to_dict()
-    servers = {client["server"] for client in document.get("client", {}).values()}
+    servers = {client.server for client in scenarios[0].clients.values()}
     merged: dict[tuple[object, ...], list[str]] = {}
     for settings, group in groups.items():
         stems = {without_number(name) for name in group}
-        domain = document["domain"][group[0]]
-        kinds = [app["kind"] for app in domain.get("app", [])]
-        does = (domain["vcpus"], domain.get("driver_domain"), group[0] in servers, *kinds)
+        domain = scenarios[0].domains[group[0]]
+        does = (domain.vcpus, domain.driver_domain, group[0] in servers, *(app.kind for app in domain.apps))
         # A group whose names have no stem in common stands for itself.
         key = (*stems, len(set(settings)) > 1, *does) if len(stems) == 1 else settings
         merged.setdefault(key, []).extend(group)

@@ -128,12 +128,11 @@ def check(scenario: Scenario, view: View) -> None:
         hint = did_you_mean(view.sort, metric_names)
         raise RequestError(field="sort", found=view.sort, allowed=", ".join(sorted(metric_names)), hint=hint)
     names = list(dict.fromkeys(name for app in apps(scenario) for name in (app.domain, app.name, *app.aliases)))
-    document = scenario.to_dict()
     own = [HOST] if host_threads(scenario.model) else []
-    names += [name for name in (*document["domain"], *own) if name not in names]
+    names += [name for name in (*scenario.domains, *own) if name not in names]
     if view.only is not None and not matching(view.only, names):
         # pCPUs are also allowed.
-        if matching(view.only, (f"pcpu.{pcpu}" for pcpu in range(document["host"]["pcpus"]))):
+        if matching(view.only, (f"pcpu.{pcpu}" for pcpu in range(scenario.host.pcpus))):
             return
         allowed, hint = ", ".join(listed(names)), did_you_mean(view.only, names)
         raise RequestError("nothing matches", field="only", found=view.only, allowed=allowed, hint=hint)
@@ -167,11 +166,10 @@ def _apps(scenario: Scenario, things: Sequence[str]) -> Rows:
 
 def _pcpus(scenario: Scenario, things: Sequence[str]) -> Rows:
     """A row for the pCPUs of each pool, and a row for pCPUs outside pools."""
-    host = scenario.to_dict()["host"]
     left = dict.fromkeys(things)
     rows: dict[str, list[str]] = {}
-    for name, pool in scenario.to_dict().get("pool", {}).items():
-        of_pool = [f"pcpu.{pcpu}" for pcpu in sorted(pcpu_set(pool["pcpus"], host["pcpus"]))]
+    for name, pool in scenario.pools.items():
+        of_pool = [f"pcpu.{pcpu}" for pcpu in sorted(pcpu_set(pool.pcpus, scenario.host.pcpus))]
         rows[f"pool {name}"] = [thing for thing in of_pool if thing in left]
         for thing in rows[f"pool {name}"]:
             del left[thing]

@@ -94,8 +94,7 @@ def apps(runs: Mapping[str, Run], published: Published | None = None) -> "alt.To
 
 def _services(run: Run) -> set[str]:
     """The names of the applications that serve clients, as in addresses."""
-    clients = run.scenario.to_dict().get("client", {}).values()
-    services = [(client["server"], client["app"]) for client in clients]
+    services = [(client.server, client.app) for client in run.scenario.clients.values()]
     return {app.name for app in applications(run.scenario) if (app.domain, app.kind) in services}
 
 

@@ -124,9 +124,8 @@ def default_metrics(plan: Plan) -> list[Address]:
     """The metrics that are shown by default: throughput of clients, or CPU time if there are no clients."""
     scenario = plan.scenario(0)
     listed = addresses(scenario)
-    clients = scenario.to_dict().get("client", {})
     throughput = [address for address in listed if address.kind == "app" and address.metric.name == "throughput"]
-    asking = [address for address in throughput if address.thing in clients]
+    asking = [address for address in throughput if address.thing in scenario.clients]
     chosen = asking or [address for address in listed if address.kind == "domain" and address.metric.name == "gotten"]
     return chosen[:8]
 
