@@ -5,12 +5,12 @@ use vcpulab_host::{Span, Table, VcpuId};
 
 use crate::ids::{ClientId, ClientMachineId, DiskId, GuestId, NicId};
 use crate::machine::halt_poll::HaltPollConfig;
-use crate::network::bridge::{DriverCosts, NetworkCosts};
 use crate::network::client::ClientConfig;
 use crate::network::client_machine::ClientMachineConfig;
 use crate::network::netback::Netbacks;
 use crate::network::netfront::NetfrontConfig;
 use crate::network::nic::NicConfig;
+use crate::path::cost::{DriverCosts, NetworkCosts};
 use crate::storage::file_set::FileSetConfig;
 use crate::storage::{DiskUnitConfig, VirtualDiskConfig};
 

@@ -12,11 +12,13 @@
 //! start and halving.
 
 mod config;
+mod driver_domain;
 mod ids;
 mod interrupts;
 mod layers;
 mod machine;
 mod network;
+mod path;
 mod sources;
 mod storage;
 
@@ -28,13 +30,14 @@ pub use machine::halt_poll::HaltPollConfig;
 pub use machine::readings::Owner;
 pub use machine::results::{AppResult, IoCounts};
 pub use machine::{Machine, Samples};
-pub use network::bridge::{DriverCosts, NetworkCosts};
 pub use network::client::{Ask, ClientConfig, ClientSample, Load, Outcome};
 pub use network::client_machine::ClientMachineConfig;
 pub use network::netback::Netbacks;
-pub use network::netfront::{NetfrontConfig, NetfrontCounts, Uplink};
+pub use network::netfront::{NetfrontConfig, NetfrontCounts};
 pub use network::nic::{NicConfig, NicCounts, NicOwner};
-pub use network::paths::{Followed, Leg, Place};
+pub use path::cost::{DriverCosts, NetworkCosts};
+pub use path::legs::{Followed, Leg, Place};
+pub use path::route::Uplink;
 pub use storage::blkback::BlkbackCosts;
 pub use storage::blkfront::{BlkfrontConfig, BlkfrontCosts, BlkfrontCounts};
 pub use storage::disk::{DiskConfig, DiskCounts, DiskKind};

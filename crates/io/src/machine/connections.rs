@@ -6,8 +6,8 @@ use vcpulab_host::WorldContext;
 use super::Machine;
 use crate::ids::PacketId;
 use crate::network::client::{Ask, Asking, Failed, Outcome};
-use crate::network::paths::Place;
 use crate::network::tcp::{Connection, Kind, Packet, Party, SYNS_MAX, Sender, Side, Stage};
+use crate::path::legs::Place;
 
 impl Machine {
     /// Takes a packet that has come to its destination.

@@ -7,9 +7,10 @@ use super::Machine;
 use super::work::{DriverWork, Work};
 use crate::ids::GuestId;
 use crate::layers::{Layers, Share};
-use crate::network::netfront::{NetfrontWork, Uplink};
-use crate::network::paths::Place;
-use crate::network::route::Hop;
+use crate::network::netfront::NetfrontWork;
+use crate::path::legs::Place;
+use crate::path::route::Hop;
+use crate::path::route::Uplink;
 use crate::storage::blkback::BlkbackWork;
 use crate::storage::blkfront::BlkfrontWork;
 

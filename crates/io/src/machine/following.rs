@@ -1,4 +1,4 @@
-//! Following single requests through the machine: see [`paths`](crate::network::paths).
+//! Following single requests through the machine: see [`legs`](crate::path::legs).
 
 use vcpulab_guest::kernel::Standing;
 use vcpulab_guest::{Io, TaskId};
@@ -7,7 +7,7 @@ use vcpulab_host::{VcpuId, WorldContext};
 use super::Machine;
 use super::work::Work;
 use crate::ids::GuestId;
-use crate::network::paths::{Followed, Leg, Paths, Place};
+use crate::path::legs::{Followed, Leg, Paths, Place};
 
 impl Machine {
     /// Follows these requests of clients. Nothing happens otherwise than without.

@@ -12,8 +12,8 @@ use super::work::{DriverWork, Work};
 use crate::config::GuestConfig;
 use crate::ids::{GuestId, PacketId, SourceId};
 use crate::layers::{Layers, Share};
-use crate::network::bridge::NetworkCosts;
 use crate::network::packets::Packets;
+use crate::path::cost::NetworkCosts;
 use crate::sources::{Source, Sources};
 
 /// The purpose of the random streams of costs. Tasks count from 1.

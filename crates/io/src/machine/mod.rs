@@ -6,7 +6,6 @@
 mod calls;
 mod channels;
 mod connections;
-mod driver_domain;
 mod execution;
 mod following;
 mod guests;
@@ -17,20 +16,20 @@ mod profiler;
 pub(crate) mod readings;
 pub(crate) mod results;
 mod users;
-mod work;
+pub(crate) mod work;
 
 use vcpulab_host::{Id, LifeEvent, Op, PcpuId, Span, VcpuId, World, WorldContext};
 
 use crate::config::MachineConfig;
+use crate::driver_domain::DriverDomains;
 use crate::ids::{BlkfrontId, GuestId, SourceId};
 use crate::network::Network;
 use crate::network::clients::Clients;
-use crate::network::netfront::Uplink;
 use crate::network::nic::NicOwner;
 use crate::network::tcp_timers::TcpTimers;
+use crate::path::route::Uplink;
 use crate::sources::{Source, Sources};
 use crate::storage::Storage;
-use driver_domain::DriverDomains;
 use guests::Guests;
 use profiler::Profiler;
 use work::Work;

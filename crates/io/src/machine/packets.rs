@@ -7,11 +7,12 @@ use super::work::DriverWork;
 use crate::ids::{GuestId, NetfrontId, NicId, PacketId};
 use crate::interrupts::Taken;
 use crate::network::client_machine::Job;
-use crate::network::netfront::{NetfrontWork, Uplink};
+use crate::network::netfront::NetfrontWork;
 use crate::network::nic::NicOwner;
-use crate::network::paths::Place;
-use crate::network::route::{Destination, Hop};
 use crate::network::tcp::{Kind, Packet, Side};
+use crate::path::legs::Place;
+use crate::path::route::Uplink;
+use crate::path::route::{Destination, Hop};
 
 impl Machine {
     /// Sends a packet from its sender.

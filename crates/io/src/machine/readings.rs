@@ -9,8 +9,9 @@ use super::results::{AppResult, IoCounts};
 use crate::ids::{ClientId, GuestId};
 use crate::layers::Layers;
 use crate::network::client::ClientSample;
-use crate::network::netfront::{NetfrontCounts, Uplink};
+use crate::network::netfront::NetfrontCounts;
 use crate::network::nic::NicCounts;
+use crate::path::route::Uplink;
 use crate::sources::Source;
 use crate::storage::blkfront::BlkfrontCounts;
 

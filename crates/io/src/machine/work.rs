@@ -4,7 +4,7 @@ use vcpulab_host::Span;
 
 use crate::ids::{NetfrontId, NicId, PacketId};
 use crate::network::netfront::NetfrontWork;
-use crate::network::route::Hop;
+use crate::path::route::Hop;
 use crate::storage::BlkbackAt;
 use crate::storage::blkback::BlkbackWork;
 use crate::storage::blkfront::BlkfrontWork;

@@ -1,6 +1,5 @@
 //! The network of the host: NICs and their links, virtual network interfaces, routes and connections.
 
-pub(crate) mod bridge;
 pub(crate) mod client;
 pub(crate) mod client_machine;
 pub(crate) mod clients;
@@ -10,8 +9,6 @@ pub(crate) mod netback;
 pub(crate) mod netfront;
 pub(crate) mod nic;
 pub(crate) mod packets;
-pub(crate) mod paths;
-pub(crate) mod route;
 pub(crate) mod tcp;
 pub(crate) mod tcp_timers;
 
@@ -20,13 +17,13 @@ use vcpulab_host::{IoKind, IoStep, Span, Table, Time, VcpuId, WakeCause, WorldCo
 
 use crate::ids::{GuestId, NetfrontId, NicId, PacketId, SourceId};
 use crate::interrupts::{Interrupts, Taken};
+use crate::path::legs::{Paths, Place};
+use crate::path::route::{Destination, Hop, Routes, Uplink};
 use crate::sources::{Source, Sources};
 use connections::Connections;
-use netfront::{Netfront, NetfrontConfig, NetfrontCounts, Uplink};
+use netfront::{Netfront, NetfrontConfig, NetfrontCounts};
 use nic::{Nic, NicConfig, NicCounts, NicOwner, NicSources};
 use packets::Packets;
-use paths::{Paths, Place};
-use route::{Destination, Hop, Routes};
 use tcp::{Kind, Packet, REQUEST_TIMEOUT};
 use tcp_timers::TcpTimers;
 

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use vcpulab_host::{IoKind, IoStep, Span, VcpuId, WakeCause, WorldContext};
 
 use super::packets::Packets;
-use crate::ids::{GuestId, NicId, PacketId};
+use crate::ids::{NicId, PacketId};
+use crate::path::route::Uplink;
 
 /// A piece of work of a guest's network stack.
 #[derive(Clone, Copy, Debug)]
@@ -36,18 +37,6 @@ pub struct NetfrontConfig {
     pub segments_max: u32,
     /// Emulation of a NIC, ns of CPU time for each packet in the domain that emulates it.
     pub emulation_ns: Span,
-}
-
-/// The way of a domain's packets out of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each variant says what its fields are")]
-pub enum Uplink {
-    /// Through a driver domain, and the number of its vCPU that takes this netfront's events.
-    DriverDomain { guest: GuestId, vcpu: u32 },
-    /// Through a driver in the hypervisor.
-    Hypervisor,
-    /// By a NIC of its own.
-    OwnNic,
 }
 
 /// Traffic of a netfront since the last reset.
@@ -261,6 +250,7 @@ mod tests {
     use super::*;
     use vcpulab_guest::ConnectionId;
 
+    use crate::ids::GuestId;
     use crate::network::tcp::{Kind, Packet, Side};
 
     /// A netfront that wants to send four packets.

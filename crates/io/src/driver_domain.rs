@@ -5,16 +5,16 @@
 
 use vcpulab_host::{IoKind, IoStep, Span, Table, VcpuId, WakeCause, WorldContext};
 
-use super::work::{DriverWork, Work};
 use crate::ids::{BackendId, GuestId, NetfrontId, NicId, PacketId};
 use crate::layers::Layers;
+use crate::machine::work::{DriverWork, Work};
 use crate::network::Network;
-use crate::network::bridge::DriverCosts;
 use crate::network::netback::{Netback, Netbacks, Polled};
-use crate::network::netfront::Uplink;
 use crate::network::nic::NicOwner;
-use crate::network::paths::Place;
-use crate::network::route::Hop;
+use crate::path::cost::DriverCosts;
+use crate::path::legs::Place;
+use crate::path::route::Hop;
+use crate::path::route::Uplink;
 use crate::storage::blkback::BlkbackWork;
 use crate::storage::{BlkbackAt, Storage};
 

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use vcpulab_guest::{AppId, ConnectionId, Request};
 use vcpulab_host::{Table, Time, VcpuId};
 
-use super::client::Asking;
-use super::tcp::Packet;
 use crate::ids::{ClientId, GuestId, LegId, NicId};
+use crate::network::client::Asking;
+use crate::network::tcp::Packet;
 
 /// The place where a request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,19 @@
 
 use vcpulab_host::Table;
 
-use super::netfront::Uplink;
 use crate::ids::{GuestId, NetfrontId, NicId};
+
+/// The way of a domain's packets out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
+pub enum Uplink {
+    /// Through a driver domain, and the number of its vCPU that takes this netfront's events.
+    DriverDomain { guest: GuestId, vcpu: u32 },
+    /// Through a driver in the hypervisor.
+    Hypervisor,
+    /// By a NIC of its own.
+    OwnNic,
+}
 
 /// The next step of a packet's way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,11 +2,11 @@
 
 use vcpulab_host::Span;
 
-use super::netfront::NetfrontWork;
-use super::packets::Packets;
 use super::route::Hop;
-use super::tcp::Packet;
 use crate::layers::Layers;
+use crate::network::netfront::NetfrontWork;
+use crate::network::packets::Packets;
+use crate::network::tcp::Packet;
 
 /// Costs of packets inside a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
