@@ -5,26 +5,19 @@
 
 use vcpulab_host::{IoKind, IoStep, Span, Table, VcpuId, WakeCause, WorldContext};
 
-use crate::ids::{BackendId, GuestId, NetfrontId, NicId, PacketId};
-use crate::layers::Layers;
-use crate::machine::work::{DriverWork, Work};
+use crate::ids::{BackendId, GuestId, GuestVcpu, NetfrontId, NicId, PacketId};
 use crate::network::Network;
 use crate::network::netback::{Netback, Netbacks, Polled};
 use crate::network::nic::NicOwner;
-use crate::path::cost::DriverCosts;
-use crate::path::legs::Place;
-use crate::path::route::Hop;
-use crate::path::route::Uplink;
+use crate::path::route::Origin;
 use crate::storage::blkback::BlkbackWork;
 use crate::storage::{BlkbackAt, Storage};
 
 /// The back ends on one vCPU of a driver domain.
 #[derive(Clone, Debug)]
 struct Backend {
-    /// The domain, and the vCPU that takes interrupts and events, with its number there.
-    guest: GuestId,
+    /// The vCPU that takes interrupts and events.
     vcpu: VcpuId,
-    number: usize,
     netback: Netback,
     /// The blkbacks on it, with the disks whose interrupts it takes.
     blkbacks: Vec<BlkbackAt>,
@@ -43,11 +36,9 @@ struct Backend {
 
 impl Backend {
     /// Back ends with nothing to do.
-    fn new(guest: GuestId, (number, vcpu): (usize, VcpuId)) -> Self {
+    fn new(vcpu: VcpuId) -> Self {
         Backend {
-            guest,
             vcpu,
-            number,
             netback: Netback::default(),
             blkbacks: Vec::new(),
             online: true,
@@ -70,14 +61,14 @@ impl Backend {
         }
     }
 
-    /// Takes the next piece of work; `None`: there is none. `turn`: it may take packets, no other vCPU is at one.
+    /// Takes the next piece of work; `None`: there is none. `may_poll`: it may take packets, no other vCPU is at one.
     fn next(
         &mut self,
         ctx: &mut WorldContext<'_>,
         network: &mut Network,
         storage: &mut Storage,
-        (costs, turn): (&DriverDomain, bool),
-    ) -> Option<(DriverWork, Layers)> {
+        may_poll: bool,
+    ) -> Option<BackendWork> {
         for &nic in &self.netback.nics {
             network.take_arrived(ctx, nic);
         }
@@ -86,39 +77,20 @@ impl Backend {
                 if !self.in_poll {
                     self.begin_poll(network, storage);
                 }
-                return Some((DriverWork::Upcall, costs.packets.upcall()));
+                return Some(BackendWork::Upcall);
             }
             for &at in &self.blkbacks {
                 if let Some((work, cost)) = storage.next_back_work(at) {
-                    return Some((DriverWork::Disk(at, work), costs.disk_work(&work, cost, storage)));
+                    return Some(BackendWork::Blkback { at, work, cost });
                 }
             }
-            if !turn && self.netback.has_packets(&network.nics) {
+            if !may_poll && self.netback.has_packets(&network.nics) {
                 self.waits_for_turn = true;
                 return None;
             }
             let polled = self.netback.poll(ctx.now(), &mut network.nics, &mut network.netfronts);
-            match polled {
-                Polled::Nic(nic, packet) => {
-                    network.enters(ctx.now(), packet, Place::Netback, Some(self.vcpu));
-                    let hop = costs.leaves(network.hop(self.guest, None, packet), self.number, network);
-                    let cost = costs.receive(nic, hop, self.vcpu, network);
-                    return Some((DriverWork::Receive(nic, packet, hop), cost));
-                }
-                Polled::Left(netfront, packet) => {
-                    network.enters(ctx.now(), packet, Place::Netback, Some(self.vcpu));
-                    let emulation_ns = network.netfronts[netfront].emulation_ns;
-                    let cost = costs.packets.deliver_from_afar(&network.packets[packet], emulation_ns);
-                    return Some((DriverWork::Deliver(netfront, packet), cost));
-                }
-                Polled::Ring(netfront, packet) => {
-                    network.enters(ctx.now(), packet, Place::Netback, Some(self.vcpu));
-                    let hop = network.hop(self.guest, Some(netfront), packet);
-                    let hop = costs.leaves(hop, self.number, network);
-                    let cost = costs.send(netfront, packet, hop, self.vcpu, network);
-                    return Some((DriverWork::Send(netfront, packet, hop), cost));
-                }
-                Polled::BudgetUsed | Polled::Empty => {}
+            if let Polled::Packet { from, packet } = polled {
+                return Some(BackendWork::Packet { from, packet });
             }
             self.netback.end_poll(ctx, &mut network.netfronts);
             let mut more = matches!(polled, Polled::BudgetUsed);
@@ -142,74 +114,33 @@ impl Backend {
     }
 }
 
+/// A piece of work of the back ends on a vCPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BackendWork {
+    /// Taking the notifications that are pending.
+    Upcall,
+    /// Working at a packet.
+    Packet { from: Origin, packet: PacketId },
+    /// Serving virtual disks; its cost.
+    Blkback { at: BlkbackAt, work: BlkbackWork, cost: Span },
+}
+
 /// A driver domain, or one that owns its devices itself.
 #[derive(Clone, Debug)]
 struct DriverDomain {
     /// The back ends on its first vCPU; those on the others follow.
     first: BackendId,
-    vcpus: usize,
-    packets: DriverCosts,
-    /// CPU time for a packet in the domain's own network stack, ns.
-    receive_ns: Span,
-    /// Whether the netbacks are threads.
-    threads: bool,
+    vcpus: u32,
+    /// CPU time of a guest's notification, on the pCPU of the guest.
+    kick_ns: Span,
     /// The number of its vCPU that is at a packet, if they take turns.
-    turn: Option<usize>,
+    turn: Option<u32>,
 }
 
 impl DriverDomain {
-    /// The hop of a packet that is on vCPU `number`: what is for a guest whose netback is a thread on another one is left to
-    /// that.
-    fn leaves(&self, hop: Hop, number: usize, network: &Network) -> Hop {
-        if self.threads
-            && let Hop::Ring(netfront) = hop
-            && let Uplink::DriverDomain { vcpu, .. } = network.netfronts[netfront].uplink
-            && vcpu as usize != number
-        {
-            return Hop::Thread(netfront);
-        }
-        hop
-    }
-
-    /// The cost of a packet taken from a NIC, at which `vcpu` works from now on.
-    fn receive(&self, nic: NicId, hop: Hop, vcpu: VcpuId, network: &mut Network) -> Layers {
-        let bounced = network.nics[nic].touch(vcpu);
-        let emulation_ns = match hop {
-            Hop::Ring(netfront) => network.netfronts[netfront].emulation_ns,
-            _ => Span::ZERO,
-        };
-        self.packets.receive(hop, bounced, emulation_ns, self.receive_ns)
-    }
-
-    /// The cost of a packet taken from a netfront's ring, at which, and at the NIC it goes to, `vcpu` works from now on.
-    fn send(
-        &self,
-        netfront: NetfrontId,
-        packet: PacketId,
-        hop: Hop,
-        vcpu: VcpuId,
-        network: &mut Network,
-    ) -> Layers {
-        let netfront = &mut network.netfronts[netfront];
-        let emulation_ns = netfront.emulation_ns;
-        let mut bounces = i64::from(netfront.touch(vcpu));
-        if let Hop::Link(nic) = hop {
-            bounces += i64::from(network.nics[nic].touch(vcpu));
-        }
-        self.packets.send(&network.packets[packet], hop, bounces, (emulation_ns, self.receive_ns))
-    }
-
-    /// The layers of a piece of work of the blkbacks.
-    fn disk_work(&self, work: &BlkbackWork, cost: Span, storage: &Storage) -> Layers {
-        match work {
-            BlkbackWork::Request(request) => {
-                // A page of a disk's is granted as one of a packet's is.
-                let grants = Storage::pages(request) * self.packets.hypervisor_send_ns;
-                let emulation_ns = storage.blkfronts[request.blkfront].emulation_ns;
-                Layers::kernel(cost, grants.min(cost)).and_application(emulation_ns)
-            }
-            BlkbackWork::Response(_) => Layers::kernel(cost, Span::ZERO),
-        }
+    /// The back ends on one of its vCPUs.
+    fn backend(&self, number: u32) -> BackendId {
+        BackendId(self.first.0 + number)
     }
 }
 
@@ -219,13 +150,15 @@ pub(crate) struct DriverDomains {
     backends: Table<BackendId, Backend>,
     /// Most guests are none.
     of_guests: Table<GuestId, Option<Box<DriverDomain>>>,
-    netbacks: Netbacks,
+    /// Whether only one vCPU of a driver domain at a time handles packets.
+    take_turns: bool,
 }
 
 impl DriverDomains {
     /// A machine without driver domains.
     pub fn new(netbacks: Netbacks) -> Self {
-        DriverDomains { backends: Table::new(), of_guests: Table::new(), netbacks }
+        let take_turns = netbacks == Netbacks::Tasklet;
+        DriverDomains { backends: Table::new(), of_guests: Table::new(), take_turns }
     }
 
     /// Adds the next guest, which is none of them.
@@ -234,33 +167,21 @@ impl DriverDomains {
     }
 
     /// Adds the next guest, with these vCPUs, as a driver domain.
-    pub fn add_driver_domain(
-        &mut self,
-        vcpus: impl ExactSizeIterator<Item = VcpuId>,
-        packets: DriverCosts,
-        receive_ns: Span,
-    ) {
-        let guest = GuestId(self.of_guests.len() as u32);
-        let domain = DriverDomain {
-            first: BackendId(self.backends.len() as u32),
-            vcpus: vcpus.len(),
-            packets,
-            receive_ns,
-            threads: self.netbacks == Netbacks::Threads,
-            turn: None,
-        };
-        vcpus.enumerate().for_each(|vcpu| _ = self.backends.push(Backend::new(guest, vcpu)));
+    pub fn add_driver_domain(&mut self, vcpus: impl ExactSizeIterator<Item = VcpuId>, kick_ns: Span) {
+        let first = BackendId(self.backends.len() as u32);
+        let domain = DriverDomain { first, vcpus: vcpus.len() as u32, kick_ns, turn: None };
+        vcpus.for_each(|vcpu| _ = self.backends.push(Backend::new(vcpu)));
         self.of_guests.push(Some(Box::new(domain)));
     }
 
     /// Gives a vCPU of a driver domain the interrupts of a NIC.
-    pub fn add_nic(&mut self, at: (GuestId, u32), nic: NicId) {
+    pub fn add_nic(&mut self, at: GuestVcpu, nic: NicId) {
         self.backend(at).netback.nics.push(nic);
     }
 
     /// Gives a vCPU of a driver domain blkbacks, and the interrupts of their disk if those go to it.
     pub fn add_blkbacks(&mut self, owner: GuestId, at: BlkbackAt) {
-        self.backend((owner, at.vcpu)).blkbacks.push(at);
+        self.backend(GuestVcpu { guest: owner, number: at.vcpu }).blkbacks.push(at);
     }
 
     /// Whether a guest is a driver domain.
@@ -268,75 +189,74 @@ impl DriverDomains {
         self.of_guests[guest].is_some()
     }
 
-    /// Costs of packets in a guest; zero if it is no driver domain.
-    pub fn costs(&self, guest: GuestId) -> DriverCosts {
-        self.of_guests[guest].as_ref().map_or_else(DriverCosts::default, |domain| domain.packets)
+    fn domain(&self, guest: GuestId) -> &DriverDomain {
+        self.of_guests[guest].as_ref().expect("devices and netfronts lead to driver domains")
     }
 
     /// The back ends on that vCPU of a driver domain; while it is offline, those on the first.
-    fn backend(&mut self, (guest, vcpu): (GuestId, u32)) -> &mut Backend {
-        let domain = self.of_guests[guest].as_ref().expect("devices and netfronts lead to driver domains");
-        let given = BackendId(domain.first.0 + vcpu);
-        let at = if self.backends[given].online { given } else { domain.first };
-        &mut self.backends[at]
+    fn backend(&mut self, at: GuestVcpu) -> &mut Backend {
+        let domain = self.domain(at.guest);
+        let (first, given) = (domain.first, domain.backend(at.number));
+        let online = self.backends[given].online;
+        &mut self.backends[if online { given } else { first }]
     }
 
-    /// Lets the first vCPU of a driver domain take what vCPU `number` has, which goes offline.
-    pub fn take_offline(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, number: usize) {
-        let Some(domain) = &self.of_guests[guest] else { return };
-        let left = &mut self.backends[BackendId(domain.first.0 + number as u32)];
+    /// Lets the first vCPU of a driver domain take the devices of a vCPU that goes offline.
+    pub fn take_offline(&mut self, ctx: &mut WorldContext<'_>, at: GuestVcpu) {
+        let Some(domain) = &self.of_guests[at.guest] else { return };
+        let left = &mut self.backends[domain.backend(at.number)];
         left.online = false;
         let (mut netback, blkbacks) = (std::mem::take(&mut left.netback), std::mem::take(&mut left.blkbacks));
-        let first = self.backend((guest, 0));
+        let first = self.backend(GuestVcpu { number: 0, ..at });
         first.netback.append(&mut netback);
         first.blkbacks.extend(blkbacks);
         first.notify(ctx, WakeCause::Event);
     }
 
-    /// Gives vCPU `number` of a driver domain, which comes online, its devices back.
-    pub fn bring_online(&mut self, guest: GuestId, number: usize, network: &Network) {
-        if !self.contains(guest) {
+    /// Gives a vCPU of a driver domain, which comes online, its devices back.
+    pub fn bring_online(&mut self, at: GuestVcpu, network: &Network) {
+        if !self.contains(at.guest) {
             return;
         }
-        let at = (guest, number as u32);
-        let own = NicOwner::Guest { guest, vcpu: at.1 };
-        let first = self.backend((guest, 0));
+        let own = NicOwner::Guest { guest: at.guest, vcpu: at.number };
+        let first = self.backend(GuestVcpu { number: 0, ..at });
         let nics: Vec<NicId> =
             first.netback.nics.extract_if(.., |&mut nic| network.nics[nic].config.owner == own).collect();
-        let blkbacks: Vec<BlkbackAt> = first.blkbacks.extract_if(.., |of| of.vcpu == at.1).collect();
-        let domain = self.of_guests[guest].as_ref().expect("it is one");
-        let back = &mut self.backends[BackendId(domain.first.0 + at.1)];
+        let blkbacks: Vec<BlkbackAt> = first.blkbacks.extract_if(.., |of| of.vcpu == at.number).collect();
+        let back = self.domain(at.guest).backend(at.number);
+        let back = &mut self.backends[back];
         back.online = true;
         back.netback.nics = nics;
         back.blkbacks = blkbacks;
     }
 
     /// Interrupts a vCPU of a driver domain. The vCPU is returned.
-    pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>, at: (GuestId, u32)) -> VcpuId {
+    pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>, at: GuestVcpu) -> VcpuId {
         let backend = self.backend(at);
         ctx.interrupt(ctx.host().processor(backend.vcpu));
         let domain = ctx.host().dom(backend.vcpu);
         ctx.step(IoStep { kind: IoKind::Interrupt, domain, id: 0, value: 0 });
         backend.notify(ctx, WakeCause::Interrupt);
         let vcpu = backend.vcpu;
-        self.room(ctx, at.0);
+        self.room(ctx, at.guest);
         vcpu
     }
 
     /// There may be room in the NICs of a driver domain again, for which netbacks wait.
     pub fn room(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId) {
-        let domain = self.of_guests[guest].as_ref().expect("devices lead to driver domains");
-        for number in 0..domain.vcpus as u32 {
-            let other = &mut self.backends[BackendId(domain.first.0 + number)];
-            if !other.awake && other.netback.waits_for_room() {
-                other.notify(ctx, WakeCause::Event);
+        let domain = self.domain(guest);
+        let (first, vcpus) = (domain.first.0, domain.vcpus);
+        for id in (first..first + vcpus).map(BackendId) {
+            let backend = &mut self.backends[id];
+            if !backend.awake && backend.netback.waits_for_room() {
+                backend.notify(ctx, WakeCause::Event);
             }
         }
     }
 
     /// The vCPU of a guest that is at work notifies a vCPU of a driver domain: it has put something into a ring.
-    pub fn kick(&mut self, ctx: &mut WorldContext<'_>, at: (GuestId, u32)) {
-        let kick_ns = self.costs(at.0).kick_ns;
+    pub fn kick(&mut self, ctx: &mut WorldContext<'_>, at: GuestVcpu) {
+        let kick_ns = self.domain(at.guest).kick_ns;
         if !kick_ns.is_zero() && !self.backend(at).awake {
             ctx.charge(ctx.host().executing(), kick_ns);
         }
@@ -345,7 +265,7 @@ impl DriverDomains {
 
     /// Sends an event to a vCPU of a driver domain: there is something for it. One that is at work anyway need not be
     /// notified.
-    pub fn send_event(&mut self, ctx: &mut WorldContext<'_>, at: (GuestId, u32)) {
+    pub fn send_event(&mut self, ctx: &mut WorldContext<'_>, at: GuestVcpu) {
         let backend = self.backend(at);
         if !backend.awake {
             backend.notify(ctx, WakeCause::Event);
@@ -356,7 +276,7 @@ impl DriverDomains {
     pub fn ring_filled(
         &mut self,
         ctx: &mut WorldContext<'_>,
-        at: (GuestId, u32),
+        at: GuestVcpu,
         netfront: NetfrontId,
         first: bool,
     ) {
@@ -366,16 +286,11 @@ impl DriverDomains {
         self.kick(ctx, at);
     }
 
-    /// The hop of a packet in a guest, on its vCPU `number`: as told, or to the netback's thread on another vCPU.
-    pub fn leaves(&self, guest: GuestId, hop: Hop, number: usize, network: &Network) -> Hop {
-        self.of_guests[guest].as_ref().map_or(hop, |domain| domain.leaves(hop, number, network))
-    }
-
     /// Leaves a packet for a guest to the thread of its netback, on that vCPU of a driver domain.
     pub fn leave(
         &mut self,
         ctx: &mut WorldContext<'_>,
-        at: (GuestId, u32),
+        at: GuestVcpu,
         netfront: NetfrontId,
         packet: PacketId,
     ) {
@@ -383,49 +298,44 @@ impl DriverDomains {
         self.send_event(ctx, at);
     }
 
-    /// Has the guest of a netfront notified at the end of the poll of vCPU `number` of a driver domain.
-    pub fn notify_later(&mut self, guest: GuestId, number: usize, netfront: NetfrontId) {
-        if self.contains(guest) {
-            self.backend((guest, number as u32)).netback.notify_later(netfront);
+    /// Has the guest of a netfront notified at the end of the poll of a vCPU of a driver domain.
+    pub fn notify_later(&mut self, at: GuestVcpu, netfront: NetfrontId) {
+        if self.contains(at.guest) {
+            self.backend(at).netback.notify_later(netfront);
         }
     }
 
-    /// Takes the next piece of work of a guest's back ends on vCPU `number`, with its cost.
+    /// Takes the next piece of work of the back ends on a vCPU.
     pub fn next(
         &mut self,
         ctx: &mut WorldContext<'_>,
-        guest: GuestId,
-        number: usize,
+        at: GuestVcpu,
         network: &mut Network,
         storage: &mut Storage,
-    ) -> Option<(Work, Layers)> {
-        let domain = self.of_guests[guest].as_mut()?;
-        let backend = &mut self.backends[BackendId(domain.first.0 + number as u32)];
-        let may = domain.turn.is_none_or(|turn| turn == number);
-        let next = backend.next(ctx, network, storage, (domain, may));
+    ) -> Option<BackendWork> {
+        let domain = self.of_guests[at.guest].as_mut()?;
+        let backend = &mut self.backends[domain.backend(at.number)];
+        let may_poll = domain.turn.is_none_or(|turn| turn == at.number);
+        let next = backend.next(ctx, network, storage, may_poll);
         match next {
-            Some((DriverWork::Receive(..) | DriverWork::Send(..), _))
-                if self.netbacks == Netbacks::Tasklet =>
-            {
-                domain.turn = Some(number);
-            }
+            Some(BackendWork::Packet { .. }) if self.take_turns => domain.turn = Some(at.number),
             // It has nothing to take, though it is its turn.
-            None if domain.turn == Some(number) => self.pass_turn(ctx, guest, number),
+            None if domain.turn == Some(at.number) => self.pass_turn(ctx, at),
             _ => {}
         }
-        next.map(|(work, cost)| (Work::Driver(work), cost))
+        next
     }
 
-    /// Gives the turn of vCPU `number` to the next one of its driver domain that waits for it.
+    /// Gives the turn of a vCPU to the next one of its driver domain that waits for it.
     #[inline]
-    pub fn pass_turn(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, number: usize) {
-        if self.netbacks != Netbacks::Tasklet {
+    pub fn pass_turn(&mut self, ctx: &mut WorldContext<'_>, at: GuestVcpu) {
+        if !self.take_turns {
             return;
         }
-        let Some(domain) = &mut self.of_guests[guest] else { return };
+        let Some(domain) = &mut self.of_guests[at.guest] else { return };
         domain.turn = None;
-        for next in (1..domain.vcpus).map(|step| (number + step) % domain.vcpus) {
-            let backend = &mut self.backends[BackendId(domain.first.0 + next as u32)];
+        for next in (1..domain.vcpus).map(|step| (at.number + step) % domain.vcpus) {
+            let backend = &mut self.backends[domain.backend(next)];
             if std::mem::take(&mut backend.waits_for_turn) {
                 domain.turn = Some(next);
                 return ctx.kick(backend.vcpu, WakeCause::Event);

@@ -55,3 +55,17 @@ impl From<DomId> for GuestId {
         GuestId(domain.0)
     }
 }
+
+/// A vCPU of a guest, by its number there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct GuestVcpu {
+    pub guest: GuestId,
+    pub number: u32,
+}
+
+impl GuestVcpu {
+    /// The number, as an index of the guest's vCPUs.
+    pub fn index(self) -> usize {
+        self.number as usize
+    }
+}

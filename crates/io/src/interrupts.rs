@@ -1,6 +1,6 @@
 //! Interrupts of devices that no domain has, but the kernel below all of them: on which pCPU they are taken.
 
-use vcpulab_host::{CpuMask, PcpuId, VcpuId, WorldContext};
+use vcpulab_host::{CpuMask, PcpuId, Span, VcpuId, WorldContext};
 
 /// The pCPUs that take the interrupts of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,15 @@ impl Interrupts {
             Interrupts::Spread(pcpus) => PcpuId(index as u32 % pcpus.max(1)),
         }
     }
+}
+
+/// The cost of what a device's interrupts bring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InterruptCost {
+    /// CPU time for each packet or request.
+    pub each: Span,
+    /// The pCPUs that it is charged to.
+    pub pcpus: Interrupts,
 }
 
 /// The pCPUs that one interrupt of a device has been taken on so far.

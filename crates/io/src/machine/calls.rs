@@ -26,7 +26,7 @@ impl Machine {
             }
             Io::Call(call) => self.ask_service(ctx, guest, task, call),
             Io::Connect(peer) => self.open_stream(ctx, guest, task, peer),
-            Io::Send { stream, bytes, push } => self.send(ctx, guest, task, stream, (bytes, push)),
+            Io::Send { stream, bytes, push } => self.send(ctx, guest, task, stream, bytes, push),
             Io::Receive { stream, bytes } => self.read(ctx, guest, task, stream, bytes),
             Io::ReadFile { bytes } => self.read_file(guest, task, bytes),
             Io::Disk(_) | Io::Sync => self.disk_access(ctx, guest, task, io),
@@ -101,7 +101,8 @@ impl Machine {
         guest: GuestId,
         task: TaskId,
         id: ConnectionId,
-        (bytes, push): (u32, bool),
+        bytes: u32,
+        push: bool,
     ) {
         let Some(connection) = self.network.connections.get_mut(id) else { return };
         let side = side_of(connection, guest, task);

@@ -342,7 +342,7 @@ impl Machine {
         let backlog = connection.stage == Stage::Backlog;
         let request = Request { connection: id, class, asks, since: ctx.now() };
         if let Some(paths) = &mut self.network.paths {
-            paths.reached(id, (guest, app), (!backlog).then_some(request), ctx.now());
+            paths.reached(id, guest, app, (!backlog).then_some(request), ctx.now());
         }
         if backlog {
             connection.asked = true;

@@ -4,13 +4,13 @@ use vcpulab_guest::Next;
 use vcpulab_host::{IoKind, Op, Span, VcpuId, WorldContext};
 
 use super::Machine;
-use super::work::{DriverWork, Work};
-use crate::ids::GuestId;
+use super::work::Work;
+use crate::driver_domain::BackendWork;
+use crate::ids::{GuestId, GuestVcpu, PacketId};
 use crate::layers::{Layers, Share};
 use crate::network::netfront::NetfrontWork;
-use crate::path::legs::Place;
-use crate::path::route::Hop;
-use crate::path::route::Uplink;
+use crate::path::carry;
+use crate::path::route::{Origin, Step};
 use crate::storage::blkback::BlkbackWork;
 use crate::storage::blkfront::BlkfrontWork;
 
@@ -20,20 +20,15 @@ const SPIN: Span = Span::from_ns(i64::MAX - 1);
 impl Machine {
     /// Gives a vCPU of a guest its next piece of work.
     #[inline]
-    pub(super) fn choose(
-        &mut self,
-        ctx: &mut WorldContext<'_>,
-        v: VcpuId,
-        guest: GuestId,
-        number: usize,
-    ) -> Op {
+    pub(super) fn choose(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, at: GuestVcpu) -> Op {
+        let guest = at.guest;
         loop {
             if self.guests.all[guest].may_have_kernel_work()
-                && let Some(span) = self.begin_kernel_work(ctx, v, guest, number)
+                && let Some(span) = self.begin_kernel_work(ctx, v, at)
             {
                 return Op::Run(span);
             }
-            let next = self.guests.all[guest].kernel.next(number, ctx.now());
+            let next = self.guests.all[guest].kernel.next(at.index(), ctx.now());
             self.guests.kick_tasks(ctx, guest);
             let layers = match next {
                 Next::Io(task, io) => {
@@ -52,113 +47,93 @@ impl Machine {
 
     /// Begins the next work of a guest's kernel on a vCPU that takes time; `None`: there is none.
     #[inline(never)]
-    fn begin_kernel_work(
-        &mut self,
-        ctx: &mut WorldContext<'_>,
-        v: VcpuId,
-        guest: GuestId,
-        number: usize,
-    ) -> Option<Span> {
-        while let Some((work, cost)) = self.kernel_work(ctx, v, guest, number) {
-            let all = self.guests.all[guest].random.spread(cost.sum(), self.spread_percent);
+    fn begin_kernel_work(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, at: GuestVcpu) -> Option<Span> {
+        while let Some((work, cost)) = self.kernel_work(ctx, v, at) {
+            let all = self.guests.all[at.guest].random.spread(cost.sum(), self.spread_percent);
             self.guests.begin_work(v, work, Share::begun(cost.stretched(all), ctx.now()));
             if ctx.wants_steps() {
-                self.report_begin(ctx, guest, v);
+                self.report_begin(ctx, at.guest, work);
             }
             if all > Span::ZERO {
                 return Some(all);
             }
             if let Some(work) = self.guests.end_work(v, Span::ZERO, ctx.now()) {
-                self.finish(ctx, guest, number, work);
+                self.finish(ctx, at, work);
             }
         }
         None
     }
 
-    /// The next work of a guest's kernel on a vCPU: of its back ends, its network or its disk.
+    /// The next work of a guest's kernel on a vCPU, and its cost: of its back ends, its network or its disk.
     fn kernel_work(
         &mut self,
         ctx: &mut WorldContext<'_>,
         v: VcpuId,
-        guest: GuestId,
-        number: usize,
+        at: GuestVcpu,
     ) -> Option<(Work, Layers)> {
-        let driver = self.drivers.next(ctx, guest, number, &mut self.network, &mut self.storage);
-        if driver.is_some() {
-            return driver;
+        if let Some(work) = self.drivers.next(ctx, at, &mut self.network, &mut self.storage) {
+            let costs = &self.guests.all[at.guest].costs.driver;
+            return Some(match work {
+                BackendWork::Upcall => (Work::BackendUpcall, costs.upcall()),
+                BackendWork::Blkback { at, work, cost } => {
+                    let emulation = self.storage.blkfronts[work.request().blkfront].emulation_ns;
+                    (Work::Blkback(at, work), costs.blkback(&work, cost, emulation))
+                }
+                BackendWork::Packet { from, packet } => self.begin_step(ctx, v, at, from, packet),
+            });
         }
-        let netfront = self.netfront_work(ctx, v, guest, number);
-        if netfront.is_some() {
-            return netfront;
+        let costs = &self.guests.all[at.guest].costs.network;
+        if let Some(work) = self.network.next_work(ctx.now(), at) {
+            return Some(match work {
+                NetfrontWork::Upcall => (Work::NetfrontUpcall, costs.upcall()),
+                NetfrontWork::Packet { from, packet } => self.begin_step(ctx, v, at, from, packet),
+            });
         }
-        let inside = &mut self.guests.all[guest];
-        if let Some((work, cost)) = self.storage.next_work(ctx.now(), guest, v) {
-            let upcall = inside.network.hypervisor_upcall_ns.min(cost);
+        if let Some((work, cost)) = self.storage.next_work(ctx.now(), at.guest, v) {
+            let upcall = costs.hypervisor_upcall_ns.min(cost);
             let hypervisor = if matches!(work, BlkfrontWork::Upcall) { upcall } else { Span::ZERO };
             return Some((Work::Blkfront(work), Layers::kernel(cost, hypervisor)));
         }
-        let packet = inside.take_loopback()?;
-        self.network.enters(ctx.now(), packet, Place::Receive, Some(v));
-        Some((Work::Loopback(packet), inside.network.loopback(&self.network.packets[packet])))
+        let packet = self.guests.all[at.guest].take_loopback()?;
+        Some(self.begin_step(ctx, v, at, Origin::Loopback, packet))
     }
 
-    /// The next work of a guest's netfront and network stack on a vCPU.
-    fn netfront_work(
+    /// Begins the step of a packet that a vCPU takes.
+    fn begin_step(
         &mut self,
         ctx: &WorldContext<'_>,
         v: VcpuId,
-        guest: GuestId,
-        number: usize,
-    ) -> Option<(Work, Layers)> {
-        let id = self.network.routes.netfront(guest)?;
-        let netfront = &mut self.network.netfronts[id];
-        let (uplink, nic) = (netfront.uplink, netfront.nic);
-        let through_driver_domain = matches!(uplink, Uplink::DriverDomain { .. });
-        let has_room = through_driver_domain || self.network.nics[nic].can_send(ctx.now());
-        let work = netfront.next(number, has_room, &self.network.packets)?;
-        match work {
-            NetfrontWork::Upcall => {}
-            NetfrontWork::Receive(packet) => self.network.enters(ctx.now(), packet, Place::Receive, Some(v)),
-            NetfrontWork::Send(packet) => self.network.enters(ctx.now(), packet, Place::Send, Some(v)),
-        }
-        let owns_nic = uplink == Uplink::OwnNic;
-        let hop = match (work, uplink) {
-            (NetfrontWork::Upcall, _) => Hop::Here,
-            (NetfrontWork::Receive(packet), _) => self.network.hop(guest, None, packet),
-            (NetfrontWork::Send(packet), Uplink::OwnNic) => self.network.hop(guest, Some(id), packet),
-            (NetfrontWork::Send(_), Uplink::DriverDomain { .. }) => Hop::Up(id),
-            (NetfrontWork::Send(_), Uplink::Hypervisor) => Hop::Link(nic),
-        };
-        let hop = match hop {
-            Hop::Ring(_) => self.drivers.leaves(guest, hop, number, &self.network),
-            _ => hop,
-        };
-        let driver = self.drivers.costs(guest);
-        let nic_send_ns = if owns_nic { driver.nic_send_ns } else { Span::ZERO };
-        let own = self.guests.all[guest].network.work(&work, nic_send_ns, &self.network.packets);
-        let cost = match hop {
-            Hop::Ring(behind) => own.plus(&driver.pass_on(self.network.netfronts[behind].emulation_ns)),
-            Hop::Thread(_) => own.plus(&driver.forward()),
-            _ => own,
-        };
-        Some((Work::Netfront(work, hop), cost))
+        at: GuestVcpu,
+        from: Origin,
+        packet: PacketId,
+    ) -> (Work, Layers) {
+        let costs = &self.guests.all[at.guest].costs;
+        let (step, cost) = carry::begin(&mut self.network, ctx.now(), at, v, from, packet, costs);
+        (Work::Packet(step), cost)
     }
 
     /// Ends a piece of work: what follows from it happens.
     #[inline]
-    pub(super) fn finish(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, number: usize, work: Work) {
+    pub(super) fn finish(&mut self, ctx: &mut WorldContext<'_>, at: GuestVcpu, work: Work) {
         match work {
-            Work::Driver(work) => self.finish_driver(ctx, guest, number, work),
-            Work::Netfront(work, hop) => self.finish_netfront(ctx, guest, work, hop),
-            Work::Blkfront(work) => {
-                if let Some(owner) = self.storage.finish(ctx, guest, work) {
-                    self.drivers.kick(ctx, owner);
+            Work::Packet(step) => {
+                let arrived = carry::carry(ctx, &mut self.network, &mut self.drivers, at, step);
+                if let Some(packet) = arrived {
+                    self.arrive(ctx, packet);
                 }
-                self.resume_disk_tasks(ctx, guest);
+                if step.from.is_backend() {
+                    self.drivers.pass_turn(ctx, at);
+                }
             }
-            Work::Loopback(packet) => self.arrive(ctx, packet),
-            Work::Tasks(span) => self.guests.all[guest].kernel.computed(number, span),
-            Work::Poll => {}
+            Work::Blkback(at, work) => self.storage.finish_back(ctx, at, work),
+            Work::Blkfront(work) => {
+                if let Some(netback) = self.storage.finish(ctx, at.guest, work) {
+                    self.drivers.kick(ctx, netback);
+                }
+                self.resume_disk_tasks(ctx, at.guest);
+            }
+            Work::Tasks(span) => self.guests.all[at.guest].kernel.computed(at.index(), span),
+            Work::BackendUpcall | Work::NetfrontUpcall | Work::Poll => {}
         }
     }
 
@@ -171,18 +146,14 @@ impl Machine {
 
     /// Reports a packet or request that leaves a ring with the begin of a piece of work, for recordings of the run.
     #[cold]
-    fn report_begin(&self, ctx: &mut WorldContext<'_>, guest: GuestId, v: VcpuId) {
-        let Some(work) = self.guests.vcpu(v).and_then(|vcpu| vcpu.work) else { return };
+    fn report_begin(&self, ctx: &mut WorldContext<'_>, guest: GuestId, work: Work) {
         match work {
-            Work::Driver(DriverWork::Send(netfront, packet, _)) => {
+            Work::Packet(Step {
+                from: Origin::RingOut(netfront) | Origin::RingIn(netfront), packet, ..
+            }) => {
                 self.network.report_ring(ctx, IoKind::LeaveRing, netfront, packet);
             }
-            Work::Netfront(NetfrontWork::Receive(packet), _) => {
-                if let Some(netfront) = self.network.routes.netfront(guest) {
-                    self.network.report_ring(ctx, IoKind::LeaveRing, netfront, packet);
-                }
-            }
-            Work::Driver(DriverWork::Disk(_, BlkbackWork::Request(request))) => {
+            Work::Blkback(_, BlkbackWork::Request(request)) => {
                 self.storage.report_ring(ctx, IoKind::LeaveRing, request.blkfront, request.bytes);
             }
             Work::Blkfront(BlkfrontWork::Response(_)) => {

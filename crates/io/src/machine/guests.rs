@@ -8,12 +8,12 @@ use vcpulab_host::{HostState, NEVER, Op, SetId, Span, Table, Time, VcpuId, WakeC
 
 use super::channels::Channels;
 use super::halt_poll::HaltPoll;
-use super::work::{DriverWork, Work};
+use super::work::Work;
 use crate::config::GuestConfig;
-use crate::ids::{GuestId, PacketId, SourceId};
+use crate::ids::{GuestId, GuestVcpu, PacketId, SourceId};
 use crate::layers::{Layers, Share};
 use crate::network::packets::Packets;
-use crate::path::cost::NetworkCosts;
+use crate::path::cost::PacketCosts;
 use crate::sources::{Source, Sources};
 
 /// The purpose of the random streams of costs. Tasks count from 1.
@@ -26,7 +26,7 @@ pub(crate) struct Guest {
     pub kernel: Kernel,
     /// Whether the domain has a device, or serves the devices of others.
     has_devices: bool,
-    pub network: Arc<NetworkCosts>,
+    pub costs: Arc<PacketCosts>,
     /// Exchange of packets and calls among the guest's tasks; `None` until the first.
     exchange: Option<Box<Exchange>>,
     pub random: Random,
@@ -79,9 +79,7 @@ impl Guest {
 /// A vCPU of a guest.
 #[derive(Clone, Debug)]
 pub(crate) struct Vcpu {
-    pub guest: GuestId,
-    /// Number of the vCPU in the guest.
-    pub number: usize,
+    pub at: GuestVcpu,
     working_set_bytes: u64,
     /// The working set that it touches whatever it runs.
     own_set: Option<SetId>,
@@ -128,7 +126,8 @@ impl Guests {
     pub fn new(
         services: Table<ServiceId, (GuestId, AppId)>,
         channels: usize,
-        (guests, vcpus): (usize, usize),
+        guests: usize,
+        vcpus: usize,
     ) -> Self {
         Guests {
             all: Table::with_capacity(guests),
@@ -142,11 +141,10 @@ impl Guests {
     /// Adds the next guest.
     pub fn add(&mut self, config: &GuestConfig, seed: u64, sources: &mut Sources) {
         let guest = GuestId(self.all.len() as u32);
-        for number in 0..config.kernel.vcpus {
-            let v = VcpuId(config.first_vcpu.0 + number as u32);
+        for number in 0..config.kernel.vcpus as u32 {
+            let v = VcpuId(config.first_vcpu.0 + number);
             *self.vcpus.entry(v) = Some(Vcpu {
-                guest,
-                number,
+                at: GuestVcpu { guest, number },
                 working_set_bytes: config.working_set_bytes,
                 own_set: None,
                 task: None,
@@ -160,14 +158,15 @@ impl Guests {
         }
         let last = self.all.iter().next_back();
         let kernel = shared(last.map(|guest| guest.kernel.config()), &config.kernel);
-        let network = shared(last.map(|guest| &guest.network), &config.network);
+        let costs = PacketCosts { network: config.network, driver: config.driver.unwrap_or_default() };
+        let costs = shared(last.map(|guest| &guest.costs), &costs);
         self.all.push(Guest {
             first_vcpu: config.first_vcpu,
             kernel: Kernel::new(&kernel, Time::ZERO, seed, guest.0.into()),
             has_devices: config.netfront.is_some()
                 || config.virtual_disk.is_some()
                 || config.driver.is_some(),
-            network,
+            costs,
             exchange: None,
             random: Random::new(seed, guest.0.into(), COSTS),
             sets: None,
@@ -233,24 +232,22 @@ impl Guests {
     /// Forgets the work of all vCPUs of a guest.
     pub fn forget_work(&mut self, host: &HostState, guest: GuestId, packets: &mut Packets) {
         for (v, vcpu) in self.vcpus.enumerate_mut() {
-            let Some(vcpu) = vcpu.as_mut().filter(|vcpu| vcpu.guest == guest) else { continue };
+            let Some(vcpu) = vcpu.as_mut().filter(|vcpu| vcpu.at.guest == guest) else { continue };
             packets.remove_all(vcpu.end_work(host.left(v), host.now()).and_then(Work::packet));
         }
     }
 
     /// Removes the piece of work at hand of a vCPU if it is its domain's back ends'.
-    pub fn take_driver_work(&mut self, host: &HostState, v: VcpuId) -> Option<DriverWork> {
-        let vcpu = self.vcpus[v].as_mut()?;
-        let Some(Work::Driver(work)) = vcpu.work else { return None };
-        vcpu.end_work(host.left(v), host.now());
-        Some(work)
+    pub fn take_backend_work(&mut self, host: &HostState, v: VcpuId) -> Option<Work> {
+        let vcpu = self.vcpus[v].as_mut().filter(|vcpu| vcpu.work.is_some_and(Work::is_backend))?;
+        vcpu.end_work(host.left(v), host.now())
     }
 
     /// CPU time of a guest by layer since the start.
     pub fn layers(&self, host: &HostState, guest: GuestId) -> Layers {
         let mut layers = Layers::default();
         for v in (self.all[guest].first_vcpu.0..).map(VcpuId) {
-            let Some(vcpu) = self.vcpu(v).filter(|vcpu| vcpu.guest == guest) else { break };
+            let Some(vcpu) = self.vcpu(v).filter(|vcpu| vcpu.at.guest == guest) else { break };
             layers.add(&vcpu.layers);
             if vcpu.work.is_some() {
                 layers.add(&vcpu.share.done(host.left(v), host.now()));
@@ -319,8 +316,8 @@ impl Guests {
         write_out: Time,
     ) -> Op {
         let Some(vcpu) = &mut self.vcpus[v] else { return Op::Block(None) };
-        let guest = &self.all[vcpu.guest];
-        let timer = guest.kernel.next_timer(vcpu.number).min(write_out);
+        let guest = &self.all[vcpu.at.guest];
+        let timer = guest.kernel.next_timer(vcpu.at.index()).min(write_out);
         if timer != vcpu.timer {
             vcpu.timer = timer;
             vcpu.timer_source.set(ctx, timer);
@@ -342,7 +339,7 @@ fn shared<T: Clone + PartialEq>(last: Option<&Arc<T>>, own: &T) -> Arc<T> {
 
 /// Makes a vCPU touch the memory of its current task.
 fn touch_task(ctx: &mut WorldContext<'_>, v: VcpuId, vcpu: &mut Vcpu, guest: &Guest, sets: &AppSets) {
-    let task = guest.kernel.current(vcpu.number);
+    let task = guest.kernel.current(vcpu.at.index());
     if let (Some(task), Some(own)) = (task, vcpu.own_set)
         && vcpu.task != Some(task)
     {

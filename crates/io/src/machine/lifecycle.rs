@@ -51,20 +51,20 @@ impl Machine {
     }
 
     fn bring_online(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
-        let Some(&Vcpu { guest, number, .. }) = self.guests.vcpu(v) else { return };
-        self.guests.all[guest].kernel.bring_online(number);
-        self.drivers.bring_online(guest, number, &self.network);
-        self.guests.kick_tasks(ctx, guest);
+        let Some(&Vcpu { at, .. }) = self.guests.vcpu(v) else { return };
+        self.guests.all[at.guest].kernel.bring_online(at.index());
+        self.drivers.bring_online(at, &self.network);
+        self.guests.kick_tasks(ctx, at.guest);
     }
 
     fn take_offline(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
-        let Some(&Vcpu { guest, number, .. }) = self.guests.vcpu(v) else { return };
-        self.guests.all[guest].kernel.take_offline(number);
+        let Some(&Vcpu { at, .. }) = self.guests.vcpu(v) else { return };
+        self.guests.all[at.guest].kernel.take_offline(at.index());
         // A kernel ends the work at hand of a driver before the vCPU goes.
-        if let Some(work) = self.guests.take_driver_work(ctx.host(), v) {
-            self.finish_driver(ctx, guest, number, work);
+        if let Some(work) = self.guests.take_backend_work(ctx.host(), v) {
+            self.finish(ctx, at, work);
         }
-        self.drivers.take_offline(ctx, guest, number);
-        self.guests.kick_tasks(ctx, guest);
+        self.drivers.take_offline(ctx, at);
+        self.guests.kick_tasks(ctx, at.guest);
     }
 }

@@ -16,13 +16,13 @@ mod profiler;
 pub(crate) mod readings;
 pub(crate) mod results;
 mod users;
-pub(crate) mod work;
+mod work;
 
 use vcpulab_host::{Id, LifeEvent, Op, PcpuId, Span, VcpuId, World, WorldContext};
 
 use crate::config::MachineConfig;
 use crate::driver_domain::DriverDomains;
-use crate::ids::{BlkfrontId, GuestId, SourceId};
+use crate::ids::{BlkfrontId, GuestId, GuestVcpu, SourceId};
 use crate::network::Network;
 use crate::network::clients::Clients;
 use crate::network::nic::NicOwner;
@@ -70,8 +70,8 @@ impl Machine {
         let last = config.guests.iter().last();
         let vcpus = last.map_or(0, |guest| guest.first_vcpu.index() + guest.kernel.vcpus);
         let mut machine = Machine {
-            guests: Guests::new(config.services.clone(), config.channels, (config.guests.len(), vcpus)),
-            network: Network::new(nics, timers, config.initial_segments),
+            guests: Guests::new(config.services.clone(), config.channels, config.guests.len(), vcpus),
+            network: Network::new(nics, config.netbacks, timers, config.initial_segments),
             storage,
             drivers: DriverDomains::new(config.netbacks),
             clients,
@@ -97,7 +97,7 @@ impl Machine {
             match guest.driver {
                 Some(costs) => {
                     let vcpus = (0..guest.kernel.vcpus).map(|number| VcpuId(first.0 + number as u32));
-                    self.drivers.add_driver_domain(vcpus, costs, guest.network.receive_ns);
+                    self.drivers.add_driver_domain(vcpus, costs.kick_ns);
                 }
                 None => self.drivers.add_guest(),
             }
@@ -110,7 +110,7 @@ impl Machine {
     fn connect(&mut self, config: &MachineConfig) {
         for (id, nic) in config.nics.enumerate() {
             if let NicOwner::Guest { guest, vcpu } = nic.owner {
-                self.drivers.add_nic((guest, vcpu), id);
+                self.drivers.add_nic(GuestVcpu { guest, number: vcpu }, id);
             }
         }
         for (owner, at) in self.storage.backs() {
@@ -139,7 +139,7 @@ impl World for Machine {
 
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
         let Some(vcpu) = self.guests.vcpu_mut(v) else { return Op::Block(None) };
-        let (guest, number) = (vcpu.guest, vcpu.number);
+        let at = vcpu.at;
         // Nothing interrupts work of the kernel: it goes on.
         if left > Span::ZERO && vcpu.work.is_some_and(|work| !matches!(work, Work::Tasks(_) | Work::Poll)) {
             return Op::Run(left);
@@ -148,11 +148,11 @@ impl World for Machine {
             halts.resumes(ctx.now());
         }
         let work = vcpu.end_work(left, ctx.now());
-        self.guests.enter(v, guest);
+        self.guests.enter(v, at.guest);
         if let Some(work) = work {
-            self.finish(ctx, guest, number, work);
+            self.finish(ctx, at, work);
         }
-        let op = self.choose(ctx, v, guest, number);
+        let op = self.choose(ctx, v, at);
         let op = self.guests.halts(v, op, ctx.now());
         self.guests.leave();
         if self.network.paths.is_some() {

@@ -1,18 +1,16 @@
-//! Packets on their way: from a guest or a client through NICs and driver domains to their destination.
+//! Packets that begin their path at a guest or a client, come off a link, or are sent again.
 
-use vcpulab_host::{IoKind, WakeCause, WorldContext};
+use vcpulab_host::{WakeCause, WorldContext};
 
 use super::Machine;
-use super::work::DriverWork;
-use crate::ids::{GuestId, NetfrontId, NicId, PacketId};
-use crate::interrupts::Taken;
+use crate::ids::{GuestVcpu, NicId, PacketId};
+use crate::interrupts::{InterruptCost, Taken};
 use crate::network::client_machine::Job;
-use crate::network::netfront::NetfrontWork;
 use crate::network::nic::NicOwner;
 use crate::network::tcp::{Kind, Packet, Side};
+use crate::path::carry::carry;
 use crate::path::legs::Place;
-use crate::path::route::Uplink;
-use crate::path::route::{Destination, Hop};
+use crate::path::route::{Destination, Hop, Origin, Step};
 
 impl Machine {
     /// Sends a packet from its sender.
@@ -74,7 +72,7 @@ impl Machine {
         self.network.interrupt(ctx, nic);
         match self.network.nics[nic].config.owner {
             NicOwner::Guest { guest, vcpu } => {
-                let vcpu = self.drivers.interrupt(ctx, (guest, vcpu));
+                let vcpu = self.drivers.interrupt(ctx, GuestVcpu { guest, number: vcpu });
                 // A domain that owns the NIC sends again as soon as there is room.
                 if self.network.netfront(guest).is_some_and(|own| own.wants_to_send()) {
                     ctx.kick(vcpu, WakeCause::Interrupt);
@@ -83,10 +81,11 @@ impl Machine {
             NicOwner::Hypervisor { receive_ns } => self.network.hypervisor_receives(ctx, nic, receive_ns),
             NicOwner::Host { guest, receive_ns, interrupts } => {
                 let mut taken = Taken::none();
-                while let Some((id, packet)) =
-                    self.network.take_below(ctx, nic, (receive_ns, interrupts), &mut taken)
-                {
-                    self.pass_on(ctx, guest, 0, packet, Hop::Thread(id));
+                let at = GuestVcpu { guest, number: 0 };
+                let cost = InterruptCost { each: receive_ns, pcpus: interrupts };
+                while let Some((id, packet)) = self.network.take_below(ctx, nic, cost, &mut taken) {
+                    let step = Step { from: Origin::Nic(nic), packet, hop: Hop::Thread(id) };
+                    carry(ctx, &mut self.network, &mut self.drivers, at, step);
                 }
                 self.drivers.room(ctx, guest);
             }
@@ -114,134 +113,5 @@ impl Machine {
             }
         }
         self.network.timers.arm_retransmission(ctx);
-    }
-
-    // ---- ends of work ----
-
-    /// Ends a driver domain's piece of work on vCPU `number`.
-    pub(super) fn finish_driver(
-        &mut self,
-        ctx: &mut WorldContext<'_>,
-        guest: GuestId,
-        number: usize,
-        work: DriverWork,
-    ) {
-        match work {
-            DriverWork::Upcall => {}
-            DriverWork::Disk(at, work) => self.storage.finish_back(ctx, at, work),
-            DriverWork::Receive(nic, packet, hop) => {
-                let hop = self.network.confirm(hop, guest, None, packet);
-                self.network.nics[nic].counts.strays += u64::from(hop == Hop::Nowhere);
-                self.pass_on(ctx, guest, number, packet, hop);
-                self.drivers.pass_turn(ctx, guest, number);
-            }
-            DriverWork::Deliver(netfront, packet) => {
-                self.network.netfronts[netfront].take_left();
-                let hop = self.network.confirm(Hop::Ring(netfront), guest, None, packet);
-                self.pass_on(ctx, guest, number, packet, hop);
-            }
-            DriverWork::Send(netfront, packet, hop) => {
-                let hop = self.network.confirm(hop, guest, Some(netfront), packet);
-                self.pass_on(ctx, guest, number, packet, hop);
-                self.drivers.pass_turn(ctx, guest, number);
-            }
-        }
-    }
-
-    /// Ends a piece of work of a guest's netfront and network stack.
-    pub(super) fn finish_netfront(
-        &mut self,
-        ctx: &mut WorldContext<'_>,
-        guest: GuestId,
-        work: NetfrontWork,
-        hop: Hop,
-    ) {
-        let Some(id) = self.network.routes.netfront(guest) else { return };
-        match work {
-            NetfrontWork::Upcall => {}
-            NetfrontWork::Receive(packet) => {
-                let hop = self.network.confirm(hop, guest, None, packet);
-                self.pass_on_own(ctx, guest, id, packet, hop);
-            }
-            NetfrontWork::Send(packet) => {
-                let netfront = &mut self.network.netfronts[id];
-                match netfront.uplink {
-                    Uplink::DriverDomain { guest: driver, vcpu } => {
-                        self.network.enters(ctx.now(), packet, Place::RingOut, None);
-                        let first = self.network.netfronts[id].put(packet, &self.network.packets);
-                        self.network.report_ring(ctx, IoKind::EnterRing, id, packet);
-                        self.drivers.ring_filled(ctx, (driver, vcpu), id, first);
-                    }
-                    Uplink::Hypervisor => {
-                        let nic = netfront.nic;
-                        netfront.sent_directly(packet, &self.network.packets);
-                        self.network.put_on_link(ctx, nic, packet);
-                    }
-                    Uplink::OwnNic => {
-                        netfront.sent_directly(packet, &self.network.packets);
-                        let hop = self.network.confirm(hop, guest, Some(id), packet);
-                        self.pass_on_own(ctx, guest, id, packet, hop);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Passes a packet of a guest's own netfront on. Its next guest is notified at once: there is no poll at whose end it would
-    /// be.
-    fn pass_on_own(
-        &mut self,
-        ctx: &mut WorldContext<'_>,
-        guest: GuestId,
-        own: NetfrontId,
-        packet: PacketId,
-        hop: Hop,
-    ) {
-        let number = self.network.netfronts[own].vcpu_number;
-        self.pass_on(ctx, guest, number, packet, hop);
-        if let Hop::Ring(behind) = hop {
-            self.network.netfronts[behind].send_event(ctx);
-        }
-    }
-
-    /// Passes a packet on from a guest, on its vCPU `number`.
-    fn pass_on(
-        &mut self,
-        ctx: &mut WorldContext<'_>,
-        guest: GuestId,
-        number: usize,
-        packet: PacketId,
-        hop: Hop,
-    ) {
-        match hop {
-            Hop::Here => self.arrive(ctx, packet),
-            Hop::Nowhere => _ = self.network.packets.remove(packet),
-            Hop::Up(netfront) => {
-                self.network.enters(ctx.now(), packet, Place::SendQueue, None);
-                self.network.netfronts[netfront].enqueue(packet);
-            }
-            Hop::Link(nic) => self.network.put_on_link(ctx, nic, packet),
-            Hop::Thread(netfront) => {
-                self.network.enters(ctx.now(), packet, Place::Thread, None);
-                let front = &mut self.network.netfronts[netfront];
-                let Uplink::DriverDomain { vcpu, .. } = front.uplink else { return };
-                match front.leave(packet) {
-                    Err(packet) => self.network.lose(ctx, packet),
-                    Ok(packet) => self.drivers.leave(ctx, (guest, vcpu), netfront, packet),
-                }
-            }
-            Hop::Ring(netfront) => {
-                self.network.enters(ctx.now(), packet, Place::RingIn, None);
-                match self.network.netfronts[netfront].deliver(packet) {
-                    Err(packet) => self.network.lose(ctx, packet),
-                    Ok(notify) => {
-                        self.network.report_ring(ctx, IoKind::EnterRing, netfront, packet);
-                        if notify {
-                            self.drivers.notify_later(guest, number, netfront);
-                        }
-                    }
-                }
-            }
-        }
     }
 }

@@ -108,7 +108,7 @@ fn at_work_on(host: &HostState, p: PcpuId, guests: &Guests) -> Found {
     let v = host.executes(p);
     match guests.vcpu(v) {
         Some(vcpu) if host.busy_until(p) <= host.now() => {
-            Found::Domain(vcpu.guest, vcpu.share.layer_at(host.left(v), host.now()))
+            Found::Domain(vcpu.at.guest, vcpu.share.layer_at(host.left(v), host.now()))
         }
         Some(_) if host.hypervisor_until(p) <= host.now() => Found::Refill,
         _ => Found::Overhead,

@@ -128,7 +128,9 @@ impl Machine {
     pub fn owner_of(&self, source: usize) -> Owner {
         match self.sources.of(source) {
             Source::User(client) | Source::Timeout(client) => Owner::Client(client),
-            Source::Timer(v) => self.guests.vcpu(v).map_or(Owner::Network, |vcpu| Owner::Guest(vcpu.guest)),
+            Source::Timer(v) => {
+                self.guests.vcpu(v).map_or(Owner::Network, |vcpu| Owner::Guest(vcpu.at.guest))
+            }
             Source::Disk(_) => Owner::Disks,
             Source::Counter(_) => Owner::Profiler,
             Source::Interrupt(_)

@@ -1,10 +1,9 @@
-//! Pieces of work of a vCPU. A packet's hop is part of its piece of work: it is decided once, when the packet is taken.
+//! Pieces of work of a vCPU.
 
 use vcpulab_host::Span;
 
-use crate::ids::{NetfrontId, NicId, PacketId};
-use crate::network::netfront::NetfrontWork;
-use crate::path::route::Hop;
+use crate::ids::PacketId;
+use crate::path::route::Step;
 use crate::storage::BlkbackAt;
 use crate::storage::blkback::BlkbackWork;
 use crate::storage::blkfront::BlkfrontWork;
@@ -12,14 +11,16 @@ use crate::storage::blkfront::BlkfrontWork;
 /// A piece of work of a vCPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
-    /// Work of the back ends of the vCPU's domain.
-    Driver(DriverWork),
-    /// Work of the domain's netfront and network stack, with the hop of the packet.
-    Netfront(NetfrontWork, Hop),
+    /// Taking the notifications of the domain's back ends.
+    BackendUpcall,
+    /// Serving virtual disks.
+    Blkback(BlkbackAt, BlkbackWork),
+    /// Taking the event of the domain's netfront.
+    NetfrontUpcall,
+    /// A step of a packet.
+    Packet(Step),
     /// Work of the domain's virtual disk.
     Blkfront(BlkfrontWork),
-    /// A packet from one task of the guest to another.
-    Loopback(PacketId),
     /// Computing or spinning of the guest's tasks, for this long.
     Tasks(Span),
     /// Polling of the vCPU's thread while the guest has halted.
@@ -29,36 +30,15 @@ pub(crate) enum Work {
 impl Work {
     /// The packet that it is about, if it is about one.
     pub fn packet(self) -> Option<PacketId> {
+        if let Work::Packet(step) = self { Some(step.packet) } else { None }
+    }
+
+    /// Whether it is work of the domain's back ends.
+    pub fn is_backend(self) -> bool {
         match self {
-            Work::Driver(DriverWork::Upcall | DriverWork::Disk(..))
-            | Work::Blkfront(_)
-            | Work::Tasks(_)
-            | Work::Poll => None,
-            Work::Driver(
-                DriverWork::Receive(_, packet, _)
-                | DriverWork::Deliver(_, packet)
-                | DriverWork::Send(_, packet, _),
-            )
-            | Work::Loopback(packet) => Some(packet),
-            Work::Netfront(work, _) => match work {
-                NetfrontWork::Upcall => None,
-                NetfrontWork::Receive(packet) | NetfrontWork::Send(packet) => Some(packet),
-            },
+            Work::BackendUpcall | Work::Blkback(..) => true,
+            Work::Packet(step) => step.from.is_backend(),
+            Work::NetfrontUpcall | Work::Blkfront(_) | Work::Tasks(_) | Work::Poll => false,
         }
     }
-}
-
-/// A piece of work of a driver domain.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum DriverWork {
-    /// Taking the notifications that are pending.
-    Upcall,
-    /// Taking a packet from that NIC.
-    Receive(NicId, PacketId, Hop),
-    /// Taking one that another vCPU has left, for that netfront's ring.
-    Deliver(NetfrontId, PacketId),
-    /// Taking one from that netfront's ring.
-    Send(NetfrontId, PacketId, Hop),
-    /// Serving virtual disks.
-    Disk(BlkbackAt, BlkbackWork),
 }

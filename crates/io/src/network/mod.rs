@@ -15,13 +15,14 @@ pub(crate) mod tcp_timers;
 use vcpulab_guest::ConnectionId;
 use vcpulab_host::{IoKind, IoStep, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
-use crate::ids::{GuestId, NetfrontId, NicId, PacketId, SourceId};
-use crate::interrupts::{Interrupts, Taken};
+use crate::ids::{GuestId, GuestVcpu, NetfrontId, NicId, PacketId, SourceId};
+use crate::interrupts::{InterruptCost, Interrupts, Taken};
 use crate::path::legs::{Paths, Place};
-use crate::path::route::{Destination, Hop, Routes, Uplink};
+use crate::path::route::{Destination, Hop, Routes, Step, Uplink};
 use crate::sources::{Source, Sources};
 use connections::Connections;
-use netfront::{Netfront, NetfrontConfig, NetfrontCounts};
+use netback::Netbacks;
+use netfront::{Netfront, NetfrontConfig, NetfrontCounts, NetfrontWork};
 use nic::{Nic, NicConfig, NicCounts, NicOwner, NicSources};
 use packets::Packets;
 use tcp::{Kind, Packet, REQUEST_TIMEOUT};
@@ -59,11 +60,16 @@ pub(crate) fn nics(configs: &Table<NicId, NicConfig>, sources: &mut Sources) -> 
 
 impl Network {
     /// The network of these NICs, without guests.
-    pub fn new(nics: Table<NicId, Nic>, timers: TcpTimers, initial_segments: u32) -> Self {
+    pub fn new(
+        nics: Table<NicId, Nic>,
+        netbacks: Netbacks,
+        timers: TcpTimers,
+        initial_segments: u32,
+    ) -> Self {
         Network {
             nics,
             netfronts: Table::new(),
-            routes: Routes::default(),
+            routes: Routes::new(netbacks == Netbacks::Threads),
             connections: Connections::new(initial_segments),
             packets: Packets::default(),
             timers,
@@ -78,7 +84,8 @@ impl Network {
         self.retransmissions.push(0);
         self.routes.add_guest(netfront.map(|config| (config.uplink, config.nic)));
         if let Some(config) = netfront {
-            self.netfronts.push(Netfront::new(config, first_vcpu));
+            let id = NetfrontId(self.netfronts.len() as u32);
+            self.netfronts.push(Netfront::new(id, config, first_vcpu));
         }
     }
 
@@ -99,18 +106,20 @@ impl Network {
         }
     }
 
-    /// The hop from guest `at` of a packet that came through the netfront `from` of a guest behind it, or else from a NIC or
-    /// through the guest's own netfront.
-    pub fn hop(&self, at: GuestId, from: Option<NetfrontId>, packet: PacketId) -> Hop {
-        self.routes.hop(at, from, self.destination(packet))
+    /// The hop that was decided for a packet, unless its connection has ended meanwhile.
+    pub fn confirm(&self, at: GuestVcpu, step: Step) -> Hop {
+        match self.connections.get(self.packets[step.packet].connection) {
+            Some(_) => step.hop,
+            None => self.routes.hop(at, step.from, Destination::Ended),
+        }
     }
 
-    /// The hop that was decided for a packet, unless its connection has ended meanwhile.
-    pub fn confirm(&self, hop: Hop, at: GuestId, from: Option<NetfrontId>, packet: PacketId) -> Hop {
-        match self.connections.get(self.packets[packet].connection) {
-            Some(_) => hop,
-            None => self.routes.hop(at, from, Destination::Ended),
-        }
+    /// The next work of a guest's netfront and network stack on a vCPU.
+    pub fn next_work(&mut self, now: Time, at: GuestVcpu) -> Option<NetfrontWork> {
+        let netfront = &mut self.netfronts[self.routes.netfront(at.guest)?];
+        let through_driver_domain = matches!(netfront.uplink, Uplink::DriverDomain { .. });
+        let has_room = through_driver_domain || self.nics[netfront.nic].can_send(now);
+        netfront.next(at.number, has_room, &self.packets)
     }
 
     /// Notes that a packet comes to a place of its path, where `vcpu` works at it.
@@ -273,21 +282,21 @@ impl Network {
         &mut self,
         ctx: &mut WorldContext<'_>,
         nic: NicId,
-        (receive_ns, interrupts): (Span, Interrupts),
+        cost: InterruptCost,
         taken: &mut Taken,
     ) -> Option<(NetfrontId, PacketId)> {
         loop {
             let packet = self.nics[nic].take_received()?;
             let Some(id) = self.receiver(packet) else { continue };
-            let p = interrupts.pcpu(ctx, self.netfronts[id].vcpu, id.index());
-            match interrupts {
+            let p = cost.pcpus.pcpu(ctx, self.netfronts[id].vcpu, id.index());
+            match cost.pcpus {
                 Interrupts::OfReceiver => taken.once(ctx, p),
                 Interrupts::Pcpu(_) | Interrupts::Spread(_) => {
                     taken.on(ctx, p);
                     ctx.interrupted_on(p);
                 }
             }
-            ctx.charge(p, receive_ns);
+            ctx.charge(p, cost.each);
             return Some((id, packet));
         }
     }
@@ -296,9 +305,8 @@ impl Network {
     /// the first one.
     pub fn hypervisor_receives(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, receive_ns: Span) {
         let mut taken = Taken::none();
-        while let Some((id, packet)) =
-            self.take_below(ctx, nic, (receive_ns, Interrupts::OfReceiver), &mut taken)
-        {
+        let cost = InterruptCost { each: receive_ns, pcpus: Interrupts::OfReceiver };
+        while let Some((id, packet)) = self.take_below(ctx, nic, cost, &mut taken) {
             self.enters(ctx.now(), packet, Place::RingIn, None);
             let netfront = &mut self.netfronts[id];
             match netfront.deliver(packet) {

@@ -11,6 +11,7 @@ use vcpulab_host::{Table, Time, WorldContext};
 use super::netfront::Netfront;
 use super::nic::Nic;
 use crate::ids::{NetfrontId, NicId, PacketId};
+use crate::path::route::Origin;
 
 /// The way in which the netbacks of driver domains work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +31,8 @@ const POLL_BUDGET: usize = 64;
 /// A packet taken by a poll.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Polled {
-    /// A packet from a NIC.
-    Nic(NicId, PacketId),
-    /// A packet that another vCPU left, for a netfront's ring.
-    Left(NetfrontId, PacketId),
-    /// A packet from a netfront's ring.
-    Ring(NetfrontId, PacketId),
+    /// A packet.
+    Packet { from: Origin, packet: PacketId },
     /// No packet: the budget is used up.
     BudgetUsed,
     /// No packet: the rings contain none that a NIC has room for.
@@ -114,10 +111,10 @@ impl Netback {
             let received =
                 self.nics.iter().find_map(|&nic| nics[nic].take_received().map(|packet| (nic, packet)));
             if let Some((nic, packet)) = received {
-                return Polled::Nic(nic, packet);
+                return Polled::Packet { from: Origin::Nic(nic), packet };
             }
             if let Some((netfront, packet)) = self.left.pop_front() {
-                return Polled::Left(netfront, packet);
+                return Polled::Packet { from: Origin::Thread(netfront), packet };
             }
         }
         if self.senders.is_empty() {
@@ -129,7 +126,7 @@ impl Netback {
         match self.take(now, nics, netfronts) {
             Some((netfront, packet)) => {
                 self.sends -= 1;
-                Polled::Ring(netfront, packet)
+                Polled::Packet { from: Origin::RingOut(netfront), packet }
             }
             None => Polled::Empty,
         }

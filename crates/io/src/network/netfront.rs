@@ -5,18 +5,16 @@ use std::collections::VecDeque;
 use vcpulab_host::{IoKind, IoStep, Span, VcpuId, WakeCause, WorldContext};
 
 use super::packets::Packets;
-use crate::ids::{NicId, PacketId};
-use crate::path::route::Uplink;
+use crate::ids::{NetfrontId, NicId, PacketId};
+use crate::path::route::{Origin, Uplink};
 
 /// A piece of work of a guest's network stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NetfrontWork {
     /// Takes an event.
     Upcall,
-    /// Receives a packet.
-    Receive(PacketId),
-    /// Sends a packet.
-    Send(PacketId),
+    /// Receives or sends a packet.
+    Packet { from: Origin, packet: PacketId },
 }
 
 /// A page of memory, bytes.
@@ -63,6 +61,7 @@ pub struct NetfrontCounts {
 /// A virtual network interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Netfront {
+    id: NetfrontId,
     /// The way of its packets out of the guest, and the NIC by which they leave the host.
     pub uplink: Uplink,
     pub nic: NicId,
@@ -71,7 +70,7 @@ pub(crate) struct Netfront {
     pub counts: NetfrontCounts,
     /// The vCPU that takes its events, and its number in the guest.
     pub vcpu: VcpuId,
-    pub vcpu_number: usize,
+    pub vcpu_number: u32,
     /// The vCPU of the driver domain that worked at its rings last.
     touched_by: Option<VcpuId>,
     /// Slots of each ring. Those that are never filled take no memory.
@@ -92,15 +91,16 @@ pub(crate) struct Netfront {
 
 impl Netfront {
     /// An idle netfront of a guest whose first vCPU this is.
-    pub fn new(config: &NetfrontConfig, first_vcpu: VcpuId) -> Self {
+    pub fn new(id: NetfrontId, config: &NetfrontConfig, first_vcpu: VcpuId) -> Self {
         Netfront {
+            id,
             uplink: config.uplink,
             nic: config.nic,
             segments_max: config.segments_max,
             emulation_ns: config.emulation_ns,
             counts: NetfrontCounts::default(),
             vcpu: VcpuId(first_vcpu.0 + config.vcpu),
-            vcpu_number: config.vcpu as usize,
+            vcpu_number: config.vcpu,
             touched_by: None,
             slots: config.ring_slots,
             to_send: VecDeque::new(),
@@ -116,12 +116,7 @@ impl Netfront {
     // ---- the guest's side ----
 
     /// The next work of the guest's network on that vCPU. One vCPU receives; all send, if there is room in the NIC.
-    pub fn next(
-        &mut self,
-        vcpu_number: usize,
-        nic_has_room: bool,
-        packets: &Packets,
-    ) -> Option<NetfrontWork> {
+    pub fn next(&mut self, vcpu_number: u32, nic_has_room: bool, packets: &Packets) -> Option<NetfrontWork> {
         let receives = vcpu_number == self.vcpu_number;
         if receives && std::mem::take(&mut self.event_pending) {
             return Some(NetfrontWork::Upcall);
@@ -133,7 +128,7 @@ impl Netfront {
             && let Some(packet) = self.to_send.pop_front()
         {
             self.sending += 1;
-            return Some(NetfrontWork::Send(packet));
+            return Some(NetfrontWork::Packet { from: Origin::SendQueue(self.id), packet });
         }
         if !receives {
             return None;
@@ -141,7 +136,7 @@ impl Netfront {
         let packet = self.receive_ring.pop_front()?;
         self.counts.received += 1;
         self.counts.bytes_received += u64::from(packets[packet].link_bytes());
-        Some(NetfrontWork::Receive(packet))
+        Some(NetfrontWork::Packet { from: Origin::RingIn(self.id), packet })
     }
 
     /// Whether packets wait to be sent.
@@ -159,8 +154,8 @@ impl Netfront {
         (self.event_pending, self.event_due) = (false, false);
     }
 
-    /// Counts a packet that has left past the ring.
-    pub fn sent_directly(&mut self, packet: PacketId, packets: &Packets) {
+    /// Counts a packet that leaves the guest.
+    pub fn sent(&mut self, packet: PacketId, packets: &Packets) {
         self.sending = self.sending.saturating_sub(1);
         self.counts.sent += 1;
         self.counts.bytes_sent += u64::from(packets[packet].link_bytes());
@@ -173,7 +168,6 @@ impl Netfront {
 
     /// Puts a packet of the guest into the ring. True: the ring was empty.
     pub fn put(&mut self, packet: PacketId, packets: &Packets) -> bool {
-        self.sent_directly(packet, packets);
         self.counts.page_grants += u64::from(packets[packet].bytes.div_ceil(PAGE_BYTES).max(1));
         self.transmit_ring.push_back(packet);
         self.transmit_ring.len() == 1
@@ -263,7 +257,7 @@ mod tests {
             segments_max: 1,
             emulation_ns: Span::ZERO,
         };
-        let mut netfront = Netfront::new(&config, VcpuId(1));
+        let mut netfront = Netfront::new(NetfrontId(0), &config, VcpuId(1));
         let mut packets = Packets::default();
         for connection in 0..4 {
             netfront.enqueue(packets.add(packet(connection, Kind::SynAck)));
@@ -287,7 +281,10 @@ mod tests {
 
     fn send(netfront: &mut Netfront, packets: &Packets) -> Option<bool> {
         match netfront.next(0, true, packets) {
-            Some(NetfrontWork::Send(packet)) => Some(netfront.put(packet, packets)),
+            Some(NetfrontWork::Packet { from: Origin::SendQueue(_), packet }) => {
+                netfront.sent(packet, packets);
+                Some(netfront.put(packet, packets))
+            }
             _ => None,
         }
     }
@@ -308,13 +305,17 @@ mod tests {
     fn an_answer_leaves_before_the_next_packet_is_taken() {
         let (mut netfront, mut packets) = netfront(2);
         netfront.to_send.clear();
+        let origin = |netfront: &mut Netfront, packets: &Packets| match netfront.next(0, true, packets) {
+            Some(NetfrontWork::Packet { from, .. }) => Some(from),
+            _ => None,
+        };
         for connection in [7, 8] {
             netfront.deliver(packets.add(packet(connection, Kind::Syn))).unwrap();
         }
-        assert!(matches!(netfront.next(0, true, &packets), Some(NetfrontWork::Receive(_))));
+        assert_eq!(origin(&mut netfront, &packets), Some(Origin::RingIn(NetfrontId(0))));
         netfront.enqueue(packets.add(packet(7, Kind::SynAck)));
-        assert!(matches!(netfront.next(0, true, &packets), Some(NetfrontWork::Send(_))));
-        assert!(matches!(netfront.next(0, true, &packets), Some(NetfrontWork::Receive(_))));
+        assert_eq!(origin(&mut netfront, &packets), Some(Origin::SendQueue(NetfrontId(0))));
+        assert_eq!(origin(&mut netfront, &packets), Some(Origin::RingIn(NetfrontId(0))));
     }
 
     #[test]

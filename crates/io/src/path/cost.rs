@@ -2,11 +2,10 @@
 
 use vcpulab_host::Span;
 
-use super::route::Hop;
+use super::route::{Hop, Origin, Step};
 use crate::layers::Layers;
-use crate::network::netfront::NetfrontWork;
-use crate::network::packets::Packets;
 use crate::network::tcp::Packet;
+use crate::storage::blkback::BlkbackWork;
 
 /// Costs of packets inside a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,24 +55,58 @@ pub struct DriverCosts {
     pub hypervisor_send_ns: Span,
 }
 
-impl NetworkCosts {
-    /// A piece of work of the guest's network. On a NIC of its own, `nic_send_ns` for its driver comes on top of sending.
-    pub(crate) fn work(&self, work: &NetfrontWork, nic_send_ns: Span, packets: &Packets) -> Layers {
-        match *work {
-            NetfrontWork::Upcall => Layers::kernel(self.upcall_ns, self.hypervisor_upcall_ns),
-            NetfrontWork::Receive(packet) => {
-                Layers::kernel(self.receive_ns + self.bytes(&packets[packet]), Span::ZERO)
+/// Costs of packets in a domain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PacketCosts {
+    /// In its netfront and network stack.
+    pub network: NetworkCosts,
+    /// In its back ends; zero if it has none.
+    pub driver: DriverCosts,
+}
+
+/// The contribution of the devices on a step to its cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DeviceCosts {
+    /// Number of devices that another vCPU of the domain worked at before.
+    pub bounces: i64,
+    /// Emulation of the NIC of the guest whose packet the domain takes, or puts into a ring.
+    pub emulation: Span,
+}
+
+impl PacketCosts {
+    /// CPU time of a step in the domain.
+    pub fn step(&self, step: &Step, packet: &Packet, devices: DeviceCosts) -> Layers {
+        let PacketCosts { network, driver } = self;
+        match step.from {
+            Origin::Nic(_) => driver.receive(step.hop, network.receive_ns, devices),
+            Origin::Thread(_) => driver.deliver(driver.bounce_ns + driver.bytes(packet), devices.emulation),
+            Origin::RingOut(_) => driver.send(step.hop, packet, network.receive_ns, devices),
+            Origin::RingIn(_) => driver.pass_on(network.receive(packet), step.hop, devices.emulation),
+            Origin::SendQueue(_) => {
+                let nic = match step.hop {
+                    Hop::RingOut(_) | Hop::LinkBelow(_) => Span::ZERO,
+                    _ => driver.nic_send_ns,
+                };
+                driver.pass_on(network.send(packet, nic), step.hop, devices.emulation)
             }
-            NetfrontWork::Send(packet) => {
-                let all = self.send_ns + nic_send_ns + self.bytes(&packets[packet]);
-                Layers::kernel(all, self.hypervisor_send_ns)
-            }
+            Origin::Loopback => Layers::kernel(network.loopback_ns + network.bytes(packet), Span::ZERO),
         }
     }
+}
 
-    /// A packet from one task of the guest to another.
-    pub(crate) fn loopback(&self, packet: &Packet) -> Layers {
-        Layers::kernel(self.loopback_ns + self.bytes(packet), Span::ZERO)
+impl NetworkCosts {
+    /// Taking one event.
+    pub(crate) fn upcall(&self) -> Layers {
+        Layers::kernel(self.upcall_ns, self.hypervisor_upcall_ns)
+    }
+
+    fn receive(&self, packet: &Packet) -> Layers {
+        Layers::kernel(self.receive_ns + self.bytes(packet), Span::ZERO)
+    }
+
+    /// Sending a packet; `nic` is for the driver of a NIC of the guest's own.
+    fn send(&self, packet: &Packet, nic: Span) -> Layers {
+        Layers::kernel(self.send_ns + nic + self.bytes(packet), self.hypervisor_send_ns)
     }
 
     fn bytes(&self, packet: &Packet) -> Span {
@@ -87,63 +120,64 @@ impl DriverCosts {
         Layers::kernel(self.upcall_ns, self.hypervisor_upcall_ns)
     }
 
-    /// A packet taken from a NIC for this hop. `bounced`: another vCPU worked at the NIC before. `emulation_ns` is that of
-    /// the netfront into whose ring it goes, `receive_ns` that of the domain's own network stack.
-    pub(crate) fn receive(&self, hop: Hop, bounced: bool, emulation_ns: Span, receive_ns: Span) -> Layers {
-        let onward = match hop {
-            Hop::Ring(_) => self.pass_on(emulation_ns),
-            Hop::Here => Layers::kernel(receive_ns, Span::ZERO),
-            Hop::Thread(_) | Hop::Up(_) | Hop::Link(_) | Hop::Nowhere => self.forward(),
-        };
-        let bounce_ns = if bounced { self.bounce_ns } else { Span::ZERO };
-        Layers::kernel(self.nic_receive_ns + bounce_ns, Span::ZERO).plus(&onward)
+    /// A piece of work of the blkbacks: a page of a disk's is granted as a page of a packet's is. `emulation` is for the disk
+    /// of the guest.
+    pub(crate) fn blkback(&self, work: &BlkbackWork, cost: Span, emulation: Span) -> Layers {
+        match work {
+            BlkbackWork::Request(request) => {
+                let grants = request.pages() * self.hypervisor_send_ns;
+                Layers::kernel(cost, grants.min(cost)).and_application(emulation)
+            }
+            BlkbackWork::Response(_) => Layers::kernel(cost, Span::ZERO),
+        }
     }
 
-    /// A packet taken from a netfront's ring for this hop. `bounces` is the number of devices that another vCPU worked at
-    /// before, `emulation_ns` that of the netfront, `receive_ns` that of the domain's own network stack.
-    pub(crate) fn send(
-        &self,
-        packet: &Packet,
-        hop: Hop,
-        bounces: i64,
-        (emulation_ns, receive_ns): (Span, Span),
-    ) -> Layers {
-        let onward = match hop {
-            Hop::Link(_) => self.nic_send_ns,
-            Hop::Ring(_) => self.backend_receive_ns,
-            Hop::Here => receive_ns,
+    /// A packet taken from a NIC. `stack` is for the domain's own network stack.
+    fn receive(&self, hop: Hop, stack: Span, devices: DeviceCosts) -> Layers {
+        let taken = Layers::kernel(self.nic_receive_ns + devices.bounces * self.bounce_ns, Span::ZERO);
+        match hop {
+            Hop::RingIn(_) => self.pass_on(taken, hop, devices.emulation),
+            Hop::Here => taken.plus(&Layers::kernel(stack, Span::ZERO)),
+            _ => taken.plus(&self.forward()),
+        }
+    }
+
+    /// A packet taken from a netfront's ring. `stack` is for the domain's own network stack.
+    fn send(&self, hop: Hop, packet: &Packet, stack: Span, devices: DeviceCosts) -> Layers {
+        let (onward, exchange) = match hop {
+            Hop::Link(_) => (self.nic_send_ns, Span::ZERO),
+            Hop::RingIn(_) => (self.backend_receive_ns, self.hypervisor_receive_ns),
+            Hop::Here => (stack, Span::ZERO),
             // The domain's own netfront, or the netback's thread, takes its time when it comes to it.
-            Hop::Up(_) | Hop::Thread(_) | Hop::Nowhere => Span::ZERO,
+            _ => (Span::ZERO, Span::ZERO),
         };
-        let exchange = if matches!(hop, Hop::Ring(_)) { self.hypervisor_receive_ns } else { Span::ZERO };
-        let copied = self.bytes(packet);
-        let all = self.backend_send_ns + copied + self.bridge_ns + onward + bounces * self.bounce_ns;
-        Layers::kernel(all, self.hypervisor_send_ns + exchange).and_application(emulation_ns)
+        let bounces = devices.bounces * self.bounce_ns;
+        let all = self.backend_send_ns + self.bytes(packet) + self.bridge_ns + onward + bounces;
+        Layers::kernel(all, self.hypervisor_send_ns + exchange).and_application(devices.emulation)
     }
 
-    /// Finding the way of a packet, and no more.
-    pub(crate) fn forward(&self) -> Layers {
+    /// A packet that has cost `taken` until now, and goes to a guest behind the domain: the bridge, and for the guest's ring
+    /// the exchange of a page and the emulation of an emulated NIC.
+    fn pass_on(&self, taken: Layers, hop: Hop, emulation: Span) -> Layers {
+        match hop {
+            Hop::RingIn(_) => taken.plus(&self.forward()).plus(&self.deliver(Span::ZERO, emulation)),
+            Hop::Thread(_) => taken.plus(&self.forward()),
+            _ => taken,
+        }
+    }
+
+    /// The way of a packet through the bridge.
+    fn forward(&self) -> Layers {
         Layers::kernel(self.bridge_ns, Span::ZERO)
     }
 
-    /// A packet put into the ring of a guest behind the domain: the bridge, the exchange of a page, and the emulation of the
-    /// guest's NIC if it is an emulated one.
-    pub(crate) fn pass_on(&self, emulation_ns: Span) -> Layers {
-        self.forward().plus(&self.deliver(Span::ZERO, emulation_ns))
-    }
-
-    /// A packet that another vCPU has left to the netback's thread, put into the guest's ring: its cache lines have to come
-    /// over.
-    pub(crate) fn deliver_from_afar(&self, packet: &Packet, emulation_ns: Span) -> Layers {
-        self.deliver(self.bounce_ns + self.bytes(packet), emulation_ns)
+    /// A packet put into the ring of a guest. `cache_lines` is for a packet that another vCPU has taken.
+    fn deliver(&self, cache_lines: Span, emulation: Span) -> Layers {
+        let all = self.backend_receive_ns + cache_lines;
+        Layers::kernel(all, self.hypervisor_receive_ns).and_application(emulation)
     }
 
     fn bytes(&self, packet: &Packet) -> Span {
         Span::from_ns(i64::from(packet.bytes) * self.byte_ps / 1000)
-    }
-
-    fn deliver(&self, besides: Span, emulation_ns: Span) -> Layers {
-        let all = self.backend_receive_ns + besides;
-        Layers::kernel(all, self.hypervisor_receive_ns).and_application(emulation_ns)
     }
 }

@@ -257,7 +257,8 @@ impl Paths {
     pub fn reached(
         &mut self,
         id: ConnectionId,
-        (guest, app): (GuestId, AppId),
+        guest: GuestId,
+        app: AppId,
         request: Option<Request>,
         now: Time,
     ) {

@@ -11,7 +11,6 @@ use vcpulab_host::{Span, Table, Time};
 
 use super::blkfront::Blkfront;
 use super::disk::{Disk, DiskRequest};
-use super::stretch::PAGE_BYTES;
 use crate::ids::BlkfrontId;
 
 /// The store to which blkbacks pass requests.
@@ -88,6 +87,15 @@ pub enum BlkbackWork {
     Request(DiskRequest),
     /// Passing the response to the guest.
     Response(DiskRequest),
+}
+
+impl BlkbackWork {
+    /// The request that it is about.
+    pub fn request(&self) -> &DiskRequest {
+        match self {
+            BlkbackWork::Request(request) | BlkbackWork::Response(request) => request,
+        }
+    }
 }
 
 /// The blkbacks on one disk and one vCPU.
@@ -169,8 +177,8 @@ impl Blkback {
         }
         let request = self.take(blkfronts)?;
         self.requests -= 1;
-        let pages = u64::from(request.bytes).div_ceil(PAGE_BYTES) as i64;
-        Some((BlkbackWork::Request(request), self.costs.request_ns + pages * self.costs.grant_ns))
+        let cost = self.costs.request_ns + request.pages() * self.costs.grant_ns;
+        Some((BlkbackWork::Request(request), cost))
     }
 
     /// The next completion.

@@ -10,6 +10,7 @@ use vcpulab_guest::Random;
 use vcpulab_host::{NEVER, Span, Time};
 
 use super::elevator::{Elevator, ElevatorConfig, Extent};
+use super::stretch::PAGE_BYTES;
 use crate::ids::BlkfrontId;
 
 const SECOND: Span = Span::from_secs(1);
@@ -72,6 +73,13 @@ pub struct DiskRequest {
     pub bytes: u32,
     /// Whether the request writes; otherwise it reads.
     pub write: bool,
+}
+
+impl DiskRequest {
+    /// Pages of memory that it takes.
+    pub fn pages(&self) -> i64 {
+        u64::from(self.bytes).div_ceil(PAGE_BYTES) as i64
+    }
 }
 
 /// Work of a disk since the last reset.

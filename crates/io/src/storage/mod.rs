@@ -16,14 +16,13 @@ use std::collections::BTreeSet;
 use vcpulab_guest::{Random, TaskId};
 use vcpulab_host::{DomId, IoKind, IoStep, NEVER, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
-use crate::ids::{BlkfrontId, DiskId, GuestId, SourceId};
-use crate::interrupts::{Interrupts, Taken};
+use crate::ids::{BlkfrontId, DiskId, GuestId, GuestVcpu, SourceId};
+use crate::interrupts::{InterruptCost, Interrupts, Taken};
 use crate::sources::{Source, Sources};
 use blkback::{Blkback, BlkbackCosts, BlkbackWork, Store};
 use blkfront::{Blkfront, BlkfrontConfig, BlkfrontCounts, BlkfrontWork, Submitted};
 use disk::{Disk, DiskConfig, DiskCounts, DiskRequest};
 use file_set::FileSetConfig;
-use stretch::PAGE_BYTES;
 
 /// Purposes of random streams.
 const DISKS: u64 = 2 << 32;
@@ -224,7 +223,7 @@ impl Storage {
         ctx: &mut WorldContext<'_>,
         guest: GuestId,
         work: BlkfrontWork,
-    ) -> Option<(GuestId, u32)> {
+    ) -> Option<GuestVcpu> {
         let id = self.of_guests[guest]?;
         let disk = self.disk_of[id];
         match self.blkfronts[id].finish(ctx.now(), work)? {
@@ -244,7 +243,7 @@ impl Storage {
                 if first {
                     unit.backs[vcpu as usize].ring_filled(id);
                 }
-                Some((owner, vcpu))
+                Some(GuestVcpu { guest: owner, number: vcpu })
             }
         }
     }
@@ -308,7 +307,8 @@ impl Storage {
                 DiskOwner::Guest { .. } => {}
                 DiskOwner::Hypervisor => self.hypervisor_completes(ctx, disk),
                 DiskOwner::Host { guest, complete_ns, interrupts } => {
-                    self.host_completes(ctx, disk, guest, (complete_ns, interrupts));
+                    let cost = InterruptCost { each: complete_ns, pcpus: interrupts };
+                    self.host_completes(ctx, disk, guest, cost);
                 }
             }
         }
@@ -316,9 +316,9 @@ impl Storage {
     }
 
     /// The driver domain's vCPU that a disk interrupts, if it does that.
-    pub fn interrupted(&self, disk: DiskId) -> Option<(GuestId, u32)> {
+    pub fn interrupted(&self, disk: DiskId) -> Option<GuestVcpu> {
         let owner = self.disks[disk].owner;
-        owner.guest().zip(owner.vcpu())
+        Some(GuestVcpu { guest: owner.guest()?, number: owner.vcpu()? })
     }
 
     /// Leaves what a disk has completed to the threads whose requests they were, in the interrupt.
@@ -327,19 +327,19 @@ impl Storage {
         ctx: &mut WorldContext<'_>,
         disk: DiskId,
         guest: GuestId,
-        (complete_ns, interrupts): (Span, Interrupts),
+        cost: InterruptCost,
     ) {
         let mut taken = Taken::none();
         let unit = &mut self.disks[disk];
         while let Some(request) = unit.store.disk_mut().and_then(Disk::take_completed) {
             let thread = self.back_of[request.blkfront];
             let receiver = ctx.host().vcpu_of(DomId(guest.0), thread);
-            let p = interrupts.pcpu(ctx, receiver, request.blkfront.index());
+            let p = cost.pcpus.pcpu(ctx, receiver, request.blkfront.index());
             taken.on(ctx, p);
-            if let Interrupts::Pcpu(p) = interrupts {
+            if let Interrupts::Pcpu(p) = cost.pcpus {
                 ctx.interrupted_on(p);
             }
-            ctx.charge(p, complete_ns);
+            ctx.charge(p, cost.each);
             unit.backs[thread as usize].leave(request);
         }
     }
@@ -369,14 +369,14 @@ impl Storage {
 
     /// The blkbacks that wait for room in a disk, or that completions are left to, but for those on the vCPU that takes its
     /// interrupts, and their domain.
-    pub fn waiting_backs(&self, disk: DiskId) -> impl Iterator<Item = (GuestId, u32)> {
+    pub fn waiting_backs(&self, disk: DiskId) -> impl Iterator<Item = GuestVcpu> {
         let unit = &self.disks[disk];
         let waits = move |&vcpu: &u32| {
             let back = &unit.backs[vcpu as usize];
             unit.owner.vcpu() != Some(vcpu) && (back.has_requests() || back.has_left())
         };
         let vcpus = (0..unit.backs.len() as u32).filter(waits);
-        vcpus.filter_map(|vcpu| Some((unit.owner.guest()?, vcpu)))
+        vcpus.filter_map(|number| Some(GuestVcpu { guest: unit.owner.guest()?, number }))
     }
 
     fn back(&mut self, at: BlkbackAt) -> (&mut Blkback, &mut Store, &mut Table<BlkfrontId, Blkfront>) {
@@ -417,11 +417,6 @@ impl Storage {
             }
         }
         back.has_work(blkfronts, store)
-    }
-
-    /// Pages of a request.
-    pub fn pages(request: &DiskRequest) -> i64 {
-        u64::from(request.bytes).div_ceil(PAGE_BYTES) as i64
     }
 
     // ---- results ----
