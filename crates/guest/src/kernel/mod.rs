@@ -6,6 +6,7 @@ mod idle_tick;
 mod service;
 mod stretch;
 mod sync;
+mod syscall;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -26,9 +27,9 @@ use crate::script::{AppConfig, Script, Softirq, Unit};
 use crate::stats::AppStats;
 use idle_tick::Tick;
 use stretch::Stretch;
-use sync::{SyncObject, SyncObjects};
-use task::{Demand, Task};
-use vcpu::{Rank, Vcpu, rank};
+use sync::SyncObjects;
+use task::{Context, Demand, Rank, State, Syscall, Task};
+use vcpu::Vcpu;
 
 /// The purpose of the random numbers that say how a task's phases follow one another; tasks count from there.
 const STRETCHES: u64 = 6 << 32;
@@ -169,7 +170,9 @@ impl Kernel {
         let vcpu = id.index() % self.vcpus.len();
         let begins = now + config.delay_ns;
         let mut task = Task::new(app, vcpu, &config.script, begins, self.config.page_fault_ns, random);
-        task.softirq = config.softirq == Softirq::All;
+        if config.softirq == Softirq::All {
+            task.context = Context::Softirq;
+        }
         if let Some((stretch, first)) = stretch {
             task.go_in_stretches(stretch, first);
         }
@@ -177,14 +180,16 @@ impl Kernel {
         // A task whose time is yet to come must not be kept from its sleep by those before it.
         if sleeps.is_none() && task.is_timed(&config.script) {
             match task.advance(&config.script, now) {
-                Demand::Sleep(until) => sleeps = Some(until),
-                Demand::Ticks(ticks) => sleeps = Some(self.vcpus[vcpu].after_ticks(now, ticks)),
-                Demand::Compute(span) => task.left = span,
+                Demand::Kernel(Syscall::Sleep(until)) => sleeps = Some(until),
+                Demand::Kernel(Syscall::Ticks(ticks)) => {
+                    sleeps = Some(self.vcpus[vcpu].after_ticks(now, ticks));
+                }
+                Demand::Compute(span) => task.state = State::Computes(span),
                 _ => {}
             }
         }
         match sleeps {
-            Some(until) => self.vcpus[vcpu].sleep(id, until),
+            Some(until) => self.vcpus[vcpu].sleep(id, &mut task, until),
             None => self.vcpus[vcpu].push(id, &task),
         }
         self.tasks.push(task);
@@ -247,57 +252,18 @@ impl Kernel {
     pub fn next(&mut self, vcpu: usize, now: Time) -> Next {
         let of_kernel = &mut self.vcpus[vcpu];
         while let Some(id) = of_kernel.take_sleeper(now) {
-            of_kernel.wake(id, &mut self.tasks[id]);
+            let task = &mut self.tasks[id];
+            task.state = State::Ready;
+            of_kernel.wake(id, task);
         }
         of_kernel.begin_own_work(now, self.config.wake_ns, !self.config.idle_ns.is_zero());
         if of_kernel.own_work > Span::ZERO {
             return Next::Kernel(of_kernel.own_work);
         }
-        'tasks: while let Some(id) = self.vcpus[vcpu].choose() {
-            let task = &mut self.tasks[id];
-            if std::mem::take(&mut task.hands_over) {
-                self.vcpus[vcpu].hand_over(id, task);
-                continue;
+        while let Some(id) = self.vcpus[vcpu].choose() {
+            if let Some(next) = self.advance(vcpu, id, now) {
+                return next;
             }
-            if let Some(tick) = &mut self.vcpus[vcpu].tick
-                && self.config.apps[task.app].softirq != Softirq::All
-            {
-                tick.restart();
-            }
-            while task.left.is_zero() && !task.spins {
-                match task.advance(&self.config.apps[task.app].script, now) {
-                    Demand::Compute(span) => task.left = span,
-                    Demand::Io(io) => {
-                        if self.config.apps[task.app].softirq == Softirq::First {
-                            task.pass_on(io);
-                        }
-                        return Next::Io(id, io);
-                    }
-                    Demand::Done(response, late) => {
-                        let stats = &mut self.stats[task.app];
-                        stats.complete(response, now);
-                        stats.failed += u64::from(late);
-                    }
-                    demand => {
-                        self.grant(id, demand, now);
-                        continue 'tasks;
-                    }
-                }
-            }
-            let vcpu = &mut self.vcpus[vcpu];
-            if vcpu.should_preempt(task) {
-                vcpu.current = None;
-                vcpu.push(id, task);
-                continue;
-            }
-            vcpu.began = now;
-            let tick = vcpu.tick.as_ref().and_then(|tick| tick.until_busy(now));
-            let most = tick.map_or(task.left, |tick| tick.min(task.left));
-            return match rank(task) {
-                Rank::Spins => Next::Spin,
-                Rank::Other if !vcpu.queue.is_empty() => Next::Run(most.min(vcpu.slice)),
-                Rank::Interrupts | Rank::Other | Rank::Holds => Next::Run(most),
-            };
         }
         let vcpu = &mut self.vcpus[vcpu];
         if std::mem::take(&mut vcpu.winds_down) {
@@ -311,88 +277,52 @@ impl Kernel {
         Next::Idle
     }
 
-    /// Grants a demand of a current task that the kernel itself can meet.
-    fn grant(&mut self, id: TaskId, demand: Demand, now: Time) {
-        let (app, vcpu) = (self.tasks[id].app, self.tasks[id].vcpu());
-        match demand {
-            Demand::Sleep(until) => {
-                self.vcpus[vcpu].current = None;
-                self.vcpus[vcpu].sleep(id, until);
-            }
-            Demand::Ticks(ticks) => {
-                let until = self.vcpus[vcpu].after_ticks(now, ticks);
-                self.grant(id, Demand::Sleep(until), now);
-            }
-            Demand::Await => self.await_request(id),
-            Demand::Lock(lock) => self.lock(id, lock),
-            Demand::Unlock(lock) => self.unlock(id, lock),
-            Demand::Wait(at, unlocks) => {
-                self.sync_object(app, at).wait(id);
-                self.wait(id);
-                if let Some(lock) = unlocks {
-                    self.unlock(id, lock);
+    /// The next use of a vCPU by its current task; `None`: the vCPU has to choose again.
+    fn advance(&mut self, vcpu: usize, id: TaskId, now: Time) -> Option<Next> {
+        let vcpu = &mut self.vcpus[vcpu];
+        let task = &mut self.tasks[id];
+        if task.context == Context::FurtherThread {
+            task.context = Context::Thread;
+            vcpu.hand_over(id, task);
+            return None;
+        }
+        let config = &self.config.apps[task.app];
+        if let Some(tick) = &mut vcpu.tick
+            && config.softirq != Softirq::All
+        {
+            tick.restart();
+        }
+        while task.state == State::Ready {
+            match task.advance(&config.script, now) {
+                Demand::Compute(span) => task.state = State::Computes(span),
+                Demand::Io(io) => {
+                    if config.softirq == Softirq::First {
+                        task.pass_on(io);
+                    }
+                    return Some(Next::Io(id, io));
+                }
+                Demand::Done { response, late } => {
+                    let stats = &mut self.stats[task.app];
+                    stats.complete(response, now);
+                    stats.failed += u64::from(late);
+                }
+                Demand::Kernel(call) => {
+                    self.serve(id, call, now);
+                    return None;
                 }
             }
-            Demand::Wake(at, all) => self.wake(app, at, if all { usize::MAX } else { 1 }),
-            Demand::Barrier(at, tasks) => match self.sync_object(app, at).wait_for_all(id, tasks as usize) {
-                true => self.wait(id),
-                false => self.wake(app, at, usize::MAX),
-            },
-            Demand::Stop => self.wait(id),
-            Demand::Compute(_) | Demand::Io(_) | Demand::Done(..) => unreachable!("the caller sees to these"),
         }
-    }
-
-    fn sync_object(&mut self, app: AppId, number: u32) -> &mut SyncObject {
-        match self.config.apps[app].shares_sync_objects {
-            true => self.sync_objects.of(number),
-            false => self.apps[app].sync_objects.of(number),
+        if vcpu.should_preempt(task) {
+            vcpu.current = None;
+            vcpu.push(id, task);
+            return None;
         }
-    }
-
-    fn lock(&mut self, id: TaskId, lock: u32) {
-        let app = self.tasks[id].app;
-        let acquired = self.sync_object(app, lock).acquire(id);
-        if self.config.apps[app].spins {
-            let task = &mut self.tasks[id];
-            task.spins = !acquired;
-            task.holds += u32::from(acquired);
-        } else if !acquired {
-            self.wait(id);
-        }
-    }
-
-    fn unlock(&mut self, id: TaskId, lock: u32) {
-        let app = self.tasks[id].app;
-        let next = self.sync_object(app, lock).release();
-        let holds = &mut self.tasks[id].holds;
-        *holds = holds.saturating_sub(1);
-        let Some(next) = next else { return };
-        let task = &mut self.tasks[next];
-        if std::mem::take(&mut task.spins) {
-            task.holds += 1;
-            self.vcpus[task.vcpu()].requeue(next, task);
-            self.kicks.push(task.vcpu());
-        } else {
-            self.resume(next);
-        }
-    }
-
-    /// Resumes the tasks that have waited longest at a point, at most `most`.
-    fn wake(&mut self, app: AppId, at: u32, most: usize) {
-        for id in self.sync_object(app, at).wake(most) {
-            self.resume(id);
-        }
-    }
-
-    fn await_request(&mut self, id: TaskId) {
-        let task = &mut self.tasks[id];
-        let app = task.app;
-        let Some(service) = &mut self.apps[app].service else { return self.wait(id) };
-        match service.take(id) {
-            Some(request) => task.take(request, &self.config.apps[app].script),
-            None => self.wait(id),
-        }
+        vcpu.began = now;
+        let State::Computes(left) = task.state else { return Some(Next::Spin) };
+        let tick = vcpu.tick.as_ref().and_then(|tick| tick.until_busy(now));
+        let most = tick.map_or(left, |tick| tick.min(left));
+        let shares = task.rank() == Rank::Other && !vcpu.queue.is_empty();
+        Some(Next::Run(if shares { most.min(vcpu.slice) } else { most }))
     }
 
     /// Accounts for `span` that `vcpu` has computed, or spun.
@@ -407,11 +337,11 @@ impl Kernel {
         let task = &mut self.tasks[*id];
         *slice -= span;
         task.vruntime += span;
-        if task.left.is_zero() {
+        let State::Computes(left) = task.state else {
             self.spin_ns += span;
             return;
-        }
-        task.left -= span.min(task.left);
+        };
+        task.state = if span < left { State::Computes(left - span) } else { State::Ready };
         let app = task.app;
         if self.config.apps[app].script.unit == Unit::CpuMillisecond {
             let computed = &mut self.apps[app].computed;
@@ -447,12 +377,12 @@ impl Kernel {
     pub fn standing(&self, id: TaskId) -> (usize, Standing) {
         let task = &self.tasks[id];
         let vcpu = &self.vcpus[task.vcpu()];
-        let standing = match task {
-            Task { waits: true, .. } => Standing::Waits,
-            Task { spins: true, .. } if vcpu.current == Some(id) => Standing::Spins,
-            _ if vcpu.current == Some(id) => Standing::Current,
-            _ if vcpu.sleeps(id) => Standing::Sleeps,
-            _ => Standing::Queued,
+        let standing = match task.state {
+            State::Waits => Standing::Waits,
+            State::Sleeps => Standing::Sleeps,
+            _ if vcpu.current != Some(id) => Standing::Queued,
+            State::Spins => Standing::Spins,
+            State::Ready | State::Computes(_) => Standing::Current,
         };
         (task.vcpu(), standing)
     }
@@ -462,16 +392,17 @@ impl Kernel {
     /// Makes a task, the current one of its vCPU, wait until it is resumed.
     pub fn wait(&mut self, id: TaskId) {
         let task = &mut self.tasks[id];
-        task.waits = true;
+        task.state = State::Waits;
         let left = self.vcpus[task.vcpu()].current.take();
         debug_assert_eq!(left, Some(id), "only the current task of a vCPU can begin to wait");
     }
 
     /// Lets a waiting task continue, on a free vCPU rather than behind others on its own.
     pub fn resume(&mut self, id: TaskId) {
-        if !std::mem::take(&mut self.tasks[id].waits) {
+        if self.tasks[id].state != State::Waits {
             return;
         }
+        self.tasks[id].state = State::Ready;
         let own = self.tasks[id].vcpu();
         let free = |vcpu: &Vcpu| vcpu.online && vcpu.load() == 0;
         let vcpu = match free(&self.vcpus[own]) {

@@ -57,33 +57,78 @@ pub enum Io {
     Sync,
 }
 
-/// A demand of a task.
+/// A call of a task to its guest kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Demand {
-    /// To compute for this long (more than 0).
-    Compute(Span),
-    /// To sleep until then.
+#[allow(missing_docs, reason = "each variant says what its fields are")]
+pub(crate) enum Syscall {
+    /// Sleep until then.
     Sleep(Time),
     /// Sleep until the kernel has had this number of ticks.
     Ticks(u32),
-    /// To wait for a request.
+    /// Wait for a request.
     Await,
-    /// To take a lock.
+    /// Take a lock.
     Lock(u32),
-    /// To give a lock back.
+    /// Give a lock back.
     Unlock(u32),
-    /// To wait at a point, and to give a lock back for it.
-    Wait(u32, Option<u32>),
-    /// To wake the tasks that wait at a point: all, or the first.
-    Wake(u32, bool),
-    /// To wait at a point until this number of tasks is there.
-    Barrier(u32, u32),
-    /// A request to the outside.
-    Io(Io),
-    /// A unit of work is complete; its response time, and whether it was late.
-    Done(Span, bool),
-    /// No further demand.
+    /// Wait at a point, and give a lock back for it.
+    Wait { at: u32, unlocks: Option<u32> },
+    /// Wake the tasks that wait at a point: all, or the first.
+    Wake { at: u32, all: bool },
+    /// Wait at a point until this number of tasks is there.
+    Barrier { at: u32, tasks: u32 },
+    /// End for good.
     Stop,
+}
+
+/// A demand of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
+pub(crate) enum Demand {
+    /// To compute for this long (more than 0).
+    Compute(Span),
+    /// To be served by the guest kernel.
+    Kernel(Syscall),
+    /// To be served by the surroundings of the guest kernel.
+    Io(Io),
+    /// To have a unit of work counted.
+    Done { response: Span, late: bool },
+}
+
+/// The state of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// Runnable: its next step begins when the task is current.
+    Ready,
+    /// Runnable, with this much of its computation left (more than 0).
+    Computes(Span),
+    /// Runnable, and spins until a lock is free.
+    Spins,
+    /// Waits until a time.
+    Sleeps,
+    /// Waits for something other than time.
+    Waits,
+}
+
+/// The context in which the work of a task is executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Context {
+    /// A thread.
+    Thread,
+    /// A further thread, which goes behind all work that waits.
+    FurtherThread,
+    /// Interrupts.
+    Softirq,
+}
+
+/// The order of runnable tasks before their virtual run times: work of interrupts, the holder of a spin lock, those that spin
+/// for one, others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Rank {
+    Softirq,
+    Holds,
+    Spins,
+    Other,
 }
 
 /// A running task.
@@ -91,18 +136,10 @@ pub(crate) enum Demand {
 pub(crate) struct Task {
     pub app: AppId,
     vcpu: u32,
-    /// The rest of its computation.
-    pub left: Span,
+    pub state: State,
+    pub context: Context,
     /// Virtual run time, compared with those of the other tasks on the vCPU.
     pub vruntime: Span,
-    /// Whether the task waits for something other than time.
-    pub waits: bool,
-    /// Whether the task spins until a lock is free.
-    pub spins: bool,
-    /// Whether interrupts do its work now.
-    pub softirq: bool,
-    /// Whether another thread does the next work, behind all work that waits.
-    pub hands_over: bool,
     /// Number of spin locks that it holds.
     pub holds: u32,
     /// The stream of the task, if it has one.
@@ -136,12 +173,9 @@ impl Task {
         Task {
             app,
             vcpu: vcpu as u32,
-            left: Span::ZERO,
+            state: State::Ready,
+            context: Context::Thread,
             vruntime: Span::ZERO,
-            waits: false,
-            spins: false,
-            softirq: false,
-            hands_over: false,
             holds: 0,
             stream: None,
             request: None,
@@ -181,11 +215,21 @@ impl Task {
         script.steps.get(self.position as usize).is_some_and(timed)
     }
 
+    /// The place of the task among the runnable ones.
+    pub fn rank(&self) -> Rank {
+        match self.state {
+            _ if self.context == Context::Softirq => Rank::Softirq,
+            State::Spins => Rank::Spins,
+            _ if self.holds > 0 => Rank::Holds,
+            _ => Rank::Other,
+        }
+    }
+
     /// Passes work between interrupts and threads: interrupts handle an awaited event until the task notifies another one; another thread does the rest.
     pub fn pass_on(&mut self, io: Io) {
         match io {
-            Io::AwaitEvent(_) => self.softirq = true,
-            Io::Notify(_) => (self.softirq, self.hands_over) = (false, true),
+            Io::AwaitEvent(_) => self.context = Context::Softirq,
+            Io::Notify(_) => self.context = Context::FurtherThread,
             _ => {}
         }
     }
@@ -206,137 +250,123 @@ impl Task {
             }
             let Some(&step) = script.steps.get(self.position as usize) else {
                 if script.steps.is_empty() {
-                    return Demand::Stop;
+                    return Demand::Kernel(Syscall::Stop);
                 }
                 self.position = 0;
                 continue;
             };
             self.position += 1;
-            match step {
-                Step::Compute { span, per_byte_ps } => {
-                    let asks = self.request.map_or(0, |request| i64::from(request.asks));
-                    let cost = span + Span::from_ns(asks * per_byte_ps / 1000);
-                    let span = self.random.spread(cost, script.spread_percent);
-                    if span > Span::ZERO {
-                        return Demand::Compute(span);
-                    }
-                }
-                Step::ComputeDrawn(number) => {
-                    let span = self.random.drawn(&script.distributions[number as usize]);
-                    if span > Span::ZERO {
-                        return Demand::Compute(span);
-                    }
-                }
-                Step::SleepDrawn(number) => {
-                    let span = self.random.drawn(&script.distributions[number as usize]);
-                    if span > Span::ZERO {
-                        return Demand::Sleep(now.saturating_add(span));
-                    }
-                }
-                Step::PageFaults(count) => {
-                    let span = i64::from(count) * self.page_fault_ns;
-                    if span > Span::ZERO {
-                        return Demand::Compute(span);
-                    }
-                }
-                Step::Runtime(span) if span > Span::ZERO => {
-                    self.busy_until = now + span;
-                    return Demand::Compute(span.min(RUNTIME_STEP));
-                }
-                Step::Sleep(span) if span > Span::ZERO => return Demand::Sleep(now.saturating_add(span)),
-                Step::Runtime(_) | Step::Sleep(_) => {}
-                Step::Timer(span) => {
-                    self.timer += span;
-                    if self.timer > now {
-                        return Demand::Sleep(self.timer);
-                    }
-                    // Late: the period starts anew, as rt-app's does.
-                    self.timer = now;
-                }
-                Step::Ticks(ticks) => return Demand::Ticks(ticks),
-                Step::Think(mean) => {
-                    let span = self.random.exponential(1e9 / mean.ns().max(1) as f64);
-                    self.began = now.saturating_add(span);
-                    if span > Span::ZERO {
-                        return Demand::Sleep(self.began);
-                    }
-                }
-                Step::Release(period) => {
-                    // Releases of different tasks and replications are not in step.
-                    let release = match self.release {
-                        Some(last) => last.saturating_add(period),
-                        None => now + Span::from_ns(self.random.below(period.ns().max(1) as u64) as i64),
-                    };
-                    self.release = Some(release);
-                    self.began = release;
-                    if release > now {
-                        return Demand::Sleep(release);
-                    }
-                }
-                Step::Lock(lock) => return Demand::Lock(lock),
-                Step::Unlock(lock) => return Demand::Unlock(lock),
-                Step::Wait { at, unlocks } => return Demand::Wait(at, unlocks),
-                Step::Wake { at, all } => return Demand::Wake(at, all),
-                Step::Barrier { at, tasks } => return Demand::Barrier(at, tasks),
-                Step::Notify(channel) => return Demand::Io(Io::Notify(channel)),
-                Step::AwaitEvent(channel) => return Demand::Io(Io::AwaitEvent(channel)),
-                Step::Await => return Demand::Await,
-                Step::Reply(bytes) => {
-                    if let Some(Request { connection, asks, .. }) = self.request {
-                        return Demand::Io(Io::Reply { connection, bytes: bytes.unwrap_or(asks) });
-                    }
-                }
-                Step::Call(call) => return Demand::Io(Io::Call(call)),
-                Step::Connect(peer) => {
-                    if self.stream.is_none() {
-                        return Demand::Io(Io::Connect(peer));
-                    }
-                }
-                Step::Send { bytes, push } => {
-                    if let Some(stream) = self.stream {
-                        return Demand::Io(Io::Send { stream, bytes, push });
-                    }
-                }
-                Step::Receive(bytes) => {
-                    if let Some(stream) = self.stream {
-                        return Demand::Io(Io::Receive { stream, bytes });
-                    }
-                }
-                Step::Disk(access) => return Demand::Io(Io::Disk(access)),
-                Step::ReadAsked => {
-                    if let Some(Request { asks, .. }) = self.request {
-                        return Demand::Io(Io::ReadFile { bytes: asks });
-                    }
-                }
-                Step::Sync => return Demand::Io(Io::Sync),
-                Step::Done => return self.done(now, None),
-                Step::Deadline(deadline) => return self.done(now, Some(deadline)),
-                Step::Chance { ppm, skip } => {
-                    if self.random.below(1_000_000) >= u64::from(ppm) {
-                        self.position += skip;
-                    }
-                }
-                Step::Repeat { from, times, counter } => {
-                    let count = &mut self.counters[counter as usize];
-                    *count += 1;
-                    if *count < times {
-                        self.position = from;
-                    } else {
-                        *count = 0;
-                    }
-                }
-                Step::NextPhase => {
-                    if let (Some(stretch), Some(of)) = (&mut self.stretch, &script.stretches) {
-                        self.position = stretch.advance(of);
-                    }
-                }
-                Step::Restart => self.position = 0,
-                Step::Stop => {
-                    self.position -= 1;
-                    return Demand::Stop;
-                }
+            if let Some(demand) = self.begin(step, script, now) {
+                return demand;
             }
         }
+    }
+
+    /// Begins a step, which may change the position of the next one. The demand of the step, if it has one.
+    fn begin(&mut self, step: Step, script: &Script, now: Time) -> Option<Demand> {
+        let syscall = |call| Some(Demand::Kernel(call));
+        let io = |io| Some(Demand::Io(io));
+        match step {
+            Step::Compute { span, per_byte_ps } => {
+                let asks = self.request.map_or(0, |request| i64::from(request.asks));
+                let cost = span + Span::from_ns(asks * per_byte_ps / 1000);
+                compute(self.random.spread(cost, script.spread_percent))
+            }
+            Step::ComputeDrawn(number) => compute(self.random.drawn(&script.distributions[number as usize])),
+            Step::PageFaults(count) => compute(i64::from(count) * self.page_fault_ns),
+            Step::Runtime(span) => {
+                self.busy_until = now + span;
+                compute(span.min(RUNTIME_STEP))
+            }
+            Step::Sleep(span) => sleep(now.saturating_add(span), now),
+            Step::SleepDrawn(number) => {
+                let span = self.random.drawn(&script.distributions[number as usize]);
+                sleep(now.saturating_add(span), now)
+            }
+            Step::Timer(span) => {
+                // Late: the period starts anew, as rt-app's does.
+                self.timer = (self.timer + span).max(now);
+                sleep(self.timer, now)
+            }
+            Step::Ticks(ticks) => syscall(Syscall::Ticks(ticks)),
+            Step::Think(mean) => {
+                let span = self.random.exponential(1e9 / mean.ns().max(1) as f64);
+                self.began = now.saturating_add(span);
+                sleep(self.began, now)
+            }
+            Step::Release(period) => {
+                self.began = self.release(period, now);
+                sleep(self.began, now)
+            }
+            Step::Lock(lock) => syscall(Syscall::Lock(lock)),
+            Step::Unlock(lock) => syscall(Syscall::Unlock(lock)),
+            Step::Wait { at, unlocks } => syscall(Syscall::Wait { at, unlocks }),
+            Step::Wake { at, all } => syscall(Syscall::Wake { at, all }),
+            Step::Barrier { at, tasks } => syscall(Syscall::Barrier { at, tasks }),
+            Step::Await => syscall(Syscall::Await),
+            Step::Notify(channel) => io(Io::Notify(channel)),
+            Step::AwaitEvent(channel) => io(Io::AwaitEvent(channel)),
+            Step::Reply(bytes) => {
+                let Request { connection, asks, .. } = self.request?;
+                io(Io::Reply { connection, bytes: bytes.unwrap_or(asks) })
+            }
+            Step::Call(call) => io(Io::Call(call)),
+            Step::Connect(peer) => {
+                if self.stream.is_none() {
+                    io(Io::Connect(peer))
+                } else {
+                    None
+                }
+            }
+            Step::Send { bytes, push } => io(Io::Send { stream: self.stream?, bytes, push }),
+            Step::Receive(bytes) => io(Io::Receive { stream: self.stream?, bytes }),
+            Step::Disk(access) => io(Io::Disk(access)),
+            Step::ReadAsked => io(Io::ReadFile { bytes: self.request?.asks }),
+            Step::Sync => io(Io::Sync),
+            Step::Done => Some(self.done(now, None)),
+            Step::Deadline(deadline) => Some(self.done(now, Some(deadline))),
+            Step::Chance { ppm, skip } => {
+                if self.random.below(1_000_000) >= u64::from(ppm) {
+                    self.position += skip;
+                }
+                None
+            }
+            Step::Repeat { from, times, counter } => {
+                let count = &mut self.counters[counter as usize];
+                *count += 1;
+                if *count < times {
+                    self.position = from;
+                } else {
+                    *count = 0;
+                }
+                None
+            }
+            Step::NextPhase => {
+                if let (Some(stretch), Some(of)) = (&mut self.stretch, &script.stretches) {
+                    self.position = stretch.advance(of);
+                }
+                None
+            }
+            Step::Restart => {
+                self.position = 0;
+                None
+            }
+            Step::Stop => {
+                self.position -= 1;
+                syscall(Syscall::Stop)
+            }
+        }
+    }
+
+    /// The release of the next job. The first is at a random time: releases of different tasks and replications are not in
+    /// step.
+    fn release(&mut self, period: Span, now: Time) -> Time {
+        let release = match self.release {
+            Some(last) => last.saturating_add(period),
+            None => now + Span::from_ns(self.random.below(period.ns().max(1) as u64) as i64),
+        };
+        self.release = Some(release);
+        release
     }
 
     fn done(&mut self, now: Time, deadline: Option<Span>) -> Demand {
@@ -346,7 +376,7 @@ impl Task {
             (Some(deadlines), Some(release)) => deadlines.complete(release, now),
             _ => deadline.is_some_and(|deadline| response > deadline),
         };
-        Demand::Done(response, late)
+        Demand::Done { response, late }
     }
 
     /// The number of the task's vCPU.
@@ -376,4 +406,14 @@ impl Task {
             self.position = position;
         }
     }
+}
+
+/// The demand of a step that computes for this long.
+fn compute(span: Span) -> Option<Demand> {
+    (span > Span::ZERO).then_some(Demand::Compute(span))
+}
+
+/// The demand of a step that sleeps until then.
+fn sleep(until: Time, now: Time) -> Option<Demand> {
+    (until > now).then_some(Demand::Kernel(Syscall::Sleep(until)))
 }

@@ -355,6 +355,13 @@ fn spinners_and_holders_that_share_vcpus_all_make_progress() {
 }
 
 #[test]
+fn the_work_of_interrupts_spins_too() {
+    let locked = spinning(vec![Step::Lock(0), compute(ns(10)), Step::Unlock(0), Step::Stop], 2);
+    let mut kernel = kernel(2, vec![AppConfig { softirq: Softirq::All, ..locked }]);
+    assert_eq!([0, 1].map(|vcpu| kernel.next(vcpu, Time::ZERO)), [Next::Run(ns(10)), Next::Spin]);
+}
+
+#[test]
 fn applications_have_locks_of_their_own_unless_they_meet() {
     let locked =
         |shares_sync_objects| AppConfig { shares_sync_objects, ..app(vec![Step::Lock(0), compute(ns(10))]) };

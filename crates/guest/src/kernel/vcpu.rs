@@ -12,26 +12,8 @@ use std::collections::BinaryHeap;
 use vcpulab_host::{NEVER, Span, Time};
 
 use super::idle_tick::Tick;
-use super::task::Task;
+use super::task::{Rank, State, Task};
 use crate::ids::TaskId;
-
-/// The order of tasks before their virtual run times: interrupts' work, the holder of a spin lock, those that spin for one, others.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Rank {
-    Interrupts,
-    Holds,
-    Spins,
-    Other,
-}
-
-pub(super) fn rank(task: &Task) -> Rank {
-    match task {
-        Task { softirq: true, .. } => Rank::Interrupts,
-        Task { spins: true, .. } => Rank::Spins,
-        Task { holds: 0, .. } => Rank::Other,
-        _ => Rank::Holds,
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Vcpu {
@@ -84,9 +66,9 @@ impl Vcpu {
     /// Adds a runnable task.
     pub fn push(&mut self, id: TaskId, task: &Task) {
         self.sequence += 1;
-        let rank = rank(task);
+        let rank = task.rank();
         // Interrupts come in the order of their events.
-        let vruntime = if rank == Rank::Interrupts { Span::ZERO } else { task.vruntime };
+        let vruntime = if rank == Rank::Softirq { Span::ZERO } else { task.vruntime };
         self.queue.push(Reverse((rank, vruntime, self.sequence, id)));
     }
 
@@ -121,7 +103,7 @@ impl Vcpu {
     pub fn should_preempt(&mut self, current: &Task) -> bool {
         let woken = std::mem::take(&mut self.woken);
         let Some(&Reverse((first, vruntime, ..))) = self.queue.peek() else { return false };
-        let own = rank(current);
+        let own = current.rank();
         let late = self.slice <= Span::ZERO || woken && vruntime < current.vruntime;
         first < own || first == own && own == Rank::Other && late
     }
@@ -160,18 +142,14 @@ impl Vcpu {
     }
 
     /// Puts a task to sleep.
-    pub fn sleep(&mut self, id: TaskId, until: Time) {
+    pub fn sleep(&mut self, id: TaskId, task: &mut Task, until: Time) {
+        task.state = State::Sleeps;
         self.sleepers.push(Reverse((until, id)));
     }
 
     /// Time at which the vCPU has had this number of ticks more; `now` if it has no tick.
     pub fn after_ticks(&self, now: Time, ticks: u32) -> Time {
         self.tick.as_ref().map_or(now, |tick| tick.after(now, ticks))
-    }
-
-    /// Whether a task sleeps here.
-    pub fn sleeps(&self, id: TaskId) -> bool {
-        self.sleepers.iter().any(|Reverse((_, sleeper))| *sleeper == id)
     }
 
     /// Takes over the sleepers of a vCPU that goes offline.
