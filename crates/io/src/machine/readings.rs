@@ -99,7 +99,7 @@ impl Machine {
 
     /// Traffic of a guest's virtual disk, if it has one.
     pub fn blkfront_counts(&self, guest: GuestId) -> Option<BlkfrontCounts> {
-        self.storage.blkfront(guest).map(|blkfront| blkfront.counts)
+        self.storage.blkfront(guest).map(|blkfront| blkfront.counts())
     }
 
     /// Traffic of a guest's virtual network interface, if it has one.

@@ -1,8 +1,7 @@
 //! A guest's virtual disk: the block layer with the blkfront below it, and the ring to the blkback.
 //!
-//! Accesses of tasks become requests. A direct one waits for the disk; a cached one goes through the page cache, which
-//! reads ahead and writes back. Requests that tasks wait for go before those that write back, without starving them. A
-//! domain that has the disk to itself uses the same layer without a ring: its requests go straight to the disk.
+//! [Accesses](Accesses) of tasks become [requests](Requests). A domain that has the disk to itself uses the same layer
+//! without a ring: its requests go straight to the disk.
 //!
 //! A state machine: [`next_work`](Blkfront::next_work) gives the guest's CPU its next work, [`finish`](Blkfront::finish)
 //! ends it, [`take_resumed`](Blkfront::take_resumed) names the tasks that can continue.
@@ -11,13 +10,14 @@ use std::collections::VecDeque;
 
 use vcpulab_guest::script::DiskAccess;
 use vcpulab_guest::{AppId, Random, TaskId};
-use vcpulab_host::{Span, Table, Time, VcpuId};
+use vcpulab_host::{Span, Time, VcpuId};
 
+use super::accesses::Accesses;
 use super::disk::DiskRequest;
-use super::file_set::{FileSet, FileSetConfig};
-use super::page_cache::{CacheConfig, FileId, Found, PageCache};
+use super::file_set::FileSetConfig;
+use super::page_cache::CacheConfig;
+use super::requests::{Purpose, Requests, Run, Slot};
 use super::stretch::{PAGE_BYTES, Stretch};
-use super::write_back::WriteBack;
 use crate::ids::BlkfrontId;
 
 /// Segments of a request through a ring (`BLKIF_MAX_SEGMENTS_PER_REQUEST` in Xen's public header `io/blkif.h`).
@@ -32,10 +32,6 @@ const STRAIGHT_BYTES: u64 = 512 << 10;
 
 /// Requests under way straight to a disk (Linux's `nr_requests`).
 const STRAIGHT_SLOTS: usize = 128;
-
-/// Requests that tasks wait for which go before one that writes back when both wait for room. (Two to one is how Linux's
-/// deadline elevator shares out its batches.)
-const WRITE_BACK_STARVED: u32 = 2;
 
 /// A virtual disk as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,53 +128,6 @@ pub struct BlkfrontCounts {
     pub written_bytes: u64,
 }
 
-/// The purpose of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Purpose {
-    /// A task that waits for it.
-    Task(TaskId),
-    /// Sequential readers of this file.
-    ReadAhead(FileId),
-    /// A guest behind this one: a request to the disk that this domain emulates continues from it.
-    Behind(DiskRequest),
-    /// Writing back, beginning with that byte of all that were ever written back.
-    WriteBack(u64),
-    /// No purpose any more: the result is dropped.
-    Nobody,
-}
-
-/// A stretch to read or write that waits for its requests.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    stretch: Stretch,
-    write: bool,
-    purpose: Purpose,
-}
-
-/// A request under way.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    stretch: Stretch,
-    purpose: Purpose,
-}
-
-/// The access at hand of a task.
-#[derive(Clone, Copy, Debug)]
-struct Operation {
-    access: DiskAccess,
-    file: FileId,
-    /// Most of it that is read or written at once past the page cache, bytes.
-    piece: u64,
-    /// The rest of it.
-    left: Stretch,
-    /// Bytes of the rest that are being copied.
-    copying: u32,
-    /// Bytes that it waits for.
-    under_way: u64,
-    /// Whether the operation had to wait for the disk.
-    waited: bool,
-}
-
 /// A virtual disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Blkfront {
@@ -188,30 +137,13 @@ pub(crate) struct Blkfront {
     id: BlkfrontId,
     /// Emulation of its disk, ns of CPU time for each request in the domain that emulates it.
     pub emulation_ns: Span,
-    /// Traffic of the virtual disk.
-    pub counts: BlkfrontCounts,
+    /// Traffic of the virtual disk, without accesses.
+    counts: BlkfrontCounts,
     config: BlkfrontConfig,
-    random: Random,
-    cache: PageCache,
-    files: Option<FileSet>,
-    write_back: WriteBack,
-    operations: Table<TaskId, Option<Operation>>,
-    /// Stretches that tasks wait for.
-    runs: VecDeque<Run>,
-    /// Requests for tasks that went before some that write back.
-    passed: u32,
-    /// Requests under way by tag, and the tags that are free again.
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    accesses: Accesses,
+    requests: Requests,
     request_ring: VecDeque<DiskRequest>,
     responses: VecDeque<u32>,
-    /// Tasks whose data are to be copied; that wait for read-ahead; for room to write; for all that was written up to a
-    /// byte; and that can continue.
-    copies: VecDeque<TaskId>,
-    readers: VecDeque<TaskId>,
-    writers: VecDeque<TaskId>,
-    syncs: VecDeque<(u64, TaskId)>,
-    resumed: VecDeque<TaskId>,
     /// Requests of guests behind this one that are complete.
     behind: VecDeque<DiskRequest>,
     /// Whether an event has been sent that the guest has not taken yet.
@@ -229,22 +161,10 @@ impl Blkfront {
             emulation_ns: Span::ZERO,
             counts: BlkfrontCounts::default(),
             config,
-            random,
-            cache: PageCache::new(config.cache),
-            files: None,
-            write_back: WriteBack::new(&config.cache),
-            operations: Table::new(),
-            runs: VecDeque::new(),
-            passed: 0,
-            slots: Vec::new(),
-            free: Vec::new(),
+            accesses: Accesses::new(config.cache, random),
+            requests: Requests::new(config.slots),
             request_ring: VecDeque::new(),
             responses: VecDeque::new(),
-            copies: VecDeque::new(),
-            readers: VecDeque::new(),
-            writers: VecDeque::new(),
-            syncs: VecDeque::new(),
-            resumed: VecDeque::new(),
             behind: VecDeque::new(),
             event_pending: false,
             event_due: false,
@@ -256,195 +176,56 @@ impl Blkfront {
         self.config.split
     }
 
+    /// Traffic of the virtual disk since the last reset.
+    pub fn counts(&self) -> BlkfrontCounts {
+        BlkfrontCounts { accesses: self.accesses.count, hits: self.accesses.hits, ..self.counts }
+    }
+
+    /// Sets all counts to zero.
+    pub fn reset_counts(&mut self) {
+        self.counts = BlkfrontCounts::default();
+        (self.accesses.count, self.accesses.hits) = (0, 0);
+    }
+
     // ---- tasks ----
 
     /// Begins an access of a task to a file of an application. The task waits until [`take_resumed`](Self::take_resumed) names it.
     pub fn access(&mut self, task: TaskId, app: AppId, access: DiskAccess) {
-        self.counts.accesses += 1;
-        let bytes = u64::from(access.bytes);
-        if bytes == 0 {
-            self.resumed.push_back(task);
-            return;
-        }
-        let file = self.cache.file(Some(app), access.file_bytes.max(bytes));
-        let Stretch { start: file_start, bytes: file_bytes } = self.cache.stretch(file);
-        let start = match access.random {
-            true => file_start + self.random.below(file_bytes / bytes) * bytes,
-            false => self.cache.advance(file, bytes),
-        };
-        let left = Stretch { start, bytes };
-        let operation =
-            Operation { access, file, piece: bytes, left, copying: 0, under_way: 0, waited: false };
-        *self.operations.entry(task) = Some(operation);
-        match access {
-            DiskAccess { direct: true, .. } => self.go_on_past_cache(task),
-            DiskAccess { write: false, random: true, .. } => {
-                if self.random.below(file_bytes) < self.cache.cached(file) {
-                    self.copy(task, bytes);
-                } else {
-                    self.request(task, left.pages(), false);
-                }
-            }
-            DiskAccess { write: true, .. } if !self.writers.is_empty() => self.writers.push_back(task),
-            _ => self.go_on(task),
-        }
+        self.accesses.begin(task, app, access, &mut self.requests);
     }
 
     /// Gives the guest files to serve.
     pub fn serve_files(&mut self, config: &FileSetConfig, random: Random) {
-        let files = FileSet::new(config, random);
-        let place = self.cache.file(None, files.bytes());
-        self.files = Some(files.at(self.cache.stretch(place).start));
+        self.accesses.serve_files(config, random);
     }
 
     /// Begins a task's reading of a file of this size, one of those served, while `processes` take memory from them. True:
     /// the task waits until [`take_resumed`](Self::take_resumed) names it; false: the file is in memory.
-    ///
-    /// A file that is not there is read as a sequential reader reads ahead: in pieces, one after the other.
     pub fn read_file(&mut self, task: TaskId, bytes: u32, processes: u32) -> bool {
-        self.counts.accesses += 1;
-        let Some(left) = self.files.as_mut().and_then(|files| files.read(bytes, processes)) else {
-            self.counts.hits += 1;
-            return false;
-        };
-        let access = DiskAccess { bytes, write: false, random: false, direct: true, file_bytes: left.bytes };
-        let piece = self.config.cache.readahead_max_bytes.max(PAGE_BYTES);
-        *self.operations.entry(task) =
-            Some(Operation { access, file: FileId(0), piece, left, copying: 0, under_way: 0, waited: true });
-        self.go_on_past_cache(task);
-        true
+        self.accesses.read_file(task, bytes, processes, &mut self.requests)
     }
 
     /// Makes a task wait until all that was written is on the disk: until [`take_resumed`](Self::take_resumed) names it.
     pub fn sync(&mut self, task: TaskId) {
-        let wanted = self.write_back.want_all();
-        self.syncs.push_back((wanted, task));
-        self.end_syncs();
+        self.accesses.sync(task, &self.requests);
     }
 
     /// Removes a task that can continue.
     pub fn take_resumed(&mut self) -> Option<TaskId> {
-        self.resumed.pop_front()
+        self.accesses.take_resumed()
     }
 
     /// The time at which the oldest dirty memory is to be written out: a vCPU should look for work then (`NEVER`: there is
     /// none).
     pub fn next_expiry(&self) -> Time {
-        self.write_back.next_expiry()
+        self.accesses.next_expiry()
     }
 
     /// Forgets the tasks and the memory of the guest, which boots. Requests under way complete, for no purpose.
     pub fn reboot(&mut self) {
-        for slot in &mut self.slots {
-            if !matches!(slot.purpose, Purpose::WriteBack(_)) {
-                slot.purpose = Purpose::Nobody;
-            }
-        }
-        self.operations.iter_mut().for_each(|operation| *operation = None);
-        self.runs.clear();
-        self.syncs.clear();
-        for tasks in [&mut self.copies, &mut self.readers, &mut self.writers, &mut self.resumed] {
-            tasks.clear();
-        }
+        self.requests.forget();
+        self.accesses.forget();
         self.behind.clear();
-        self.cache.forget();
-        self.files.iter_mut().for_each(FileSet::forget);
-        self.write_back.forget();
-    }
-
-    /// Queues a stretch that a task waits for.
-    fn request(&mut self, task: TaskId, stretch: Stretch, write: bool) {
-        if let Some(operation) = &mut self.operations[task] {
-            (operation.under_way, operation.waited) = (stretch.bytes, true);
-        }
-        self.runs.push_back(Run { stretch, write, purpose: Purpose::Task(task) });
-    }
-
-    /// Lets a task continue with its access past the page cache.
-    fn go_on_past_cache(&mut self, task: TaskId) {
-        let Some(Some(Operation { access, piece, left, .. })) = self.operations.get_mut(task) else { return };
-        let next = Stretch { start: left.start, bytes: left.bytes.min(*piece) };
-        *left = Stretch { start: next.end(), bytes: left.bytes - next.bytes };
-        let write = access.write;
-        match next.bytes {
-            0 => self.end(task),
-            _ => self.request(task, next, write),
-        }
-    }
-
-    /// Queues the copying of bytes for a task.
-    fn copy(&mut self, task: TaskId, bytes: u64) {
-        if let Some(operation) = &mut self.operations[task] {
-            operation.copying = bytes.min(operation.left.bytes) as u32;
-            self.copies.push_back(task);
-        }
-    }
-
-    /// Lets a task continue with its cached access.
-    fn go_on(&mut self, task: TaskId) {
-        let Some(Some(Operation { access, file, left, .. })) = self.operations.get(task).copied() else {
-            return;
-        };
-        if left.bytes == 0 {
-            self.end(task);
-            return;
-        }
-        if access.write {
-            match self.write_back.promise(left.bytes as u32) {
-                0 => self.writers.push_back(task),
-                bytes => self.copy(task, u64::from(bytes)),
-            }
-            return;
-        }
-        let (found, wanted) = self.cache.read(file, left.start, left.bytes);
-        if let Some(wanted) = wanted {
-            self.read_ahead(file, wanted);
-        }
-        match found {
-            Found::Here(bytes) => self.copy(task, bytes),
-            Found::Coming => {
-                if let Some(operation) = &mut self.operations[task] {
-                    operation.waited = true;
-                }
-                self.readers.push_back(task);
-            }
-        }
-    }
-
-    fn read_ahead(&mut self, file: FileId, wanted: Stretch) {
-        let purpose = Purpose::ReadAhead(file);
-        match self.runs.back_mut() {
-            Some(last) if last.purpose == purpose && last.stretch.end() == wanted.start => {
-                last.stretch.bytes += wanted.bytes;
-            }
-            _ => self.runs.push_back(Run { stretch: wanted, write: false, purpose }),
-        }
-    }
-
-    /// An access is complete.
-    fn end(&mut self, task: TaskId) {
-        if let Some(operation) = self.operations[task].take() {
-            let Operation { access, waited, .. } = operation;
-            self.counts.hits += u64::from(!access.write && !waited);
-            self.resumed.push_back(task);
-        }
-    }
-
-    fn end_syncs(&mut self) {
-        if self.syncs.is_empty() {
-            return;
-        }
-        let oldest = |slot: &Slot| match slot.purpose {
-            Purpose::WriteBack(from) => Some(from),
-            _ => None,
-        };
-        let written = self.slots.iter().filter_map(oldest).min().unwrap_or(self.write_back.taken());
-        while let Some(&(wanted, task)) = self.syncs.front()
-            && wanted <= written
-        {
-            self.syncs.pop_front();
-            self.resumed.push_back(task);
-        }
     }
 
     // ---- the guest's CPU ----
@@ -466,67 +247,31 @@ impl Blkfront {
                 return Some((BlkfrontWork::Response(tag), costs.response_ns));
             }
         }
-        if let Some(task) = self.copies.pop_front() {
-            let bytes = self.operations[task].map_or(0, |operation| operation.copying);
+        if let Some((task, bytes)) = self.accesses.take_copy() {
             let cost = Span::from_ns(i64::from(bytes) * costs.copy_ps_per_byte / 1000);
             return Some((BlkfrontWork::Copy(task), cost));
         }
-        if !self.has_slot() || (!self.config.split && !disk_has_room) {
+        if !self.requests.has_slot() || (!self.config.split && !disk_has_room) {
             return None;
         }
         let request = self.next_request(now)?;
         Some((BlkfrontWork::Request(request), costs.request_ns))
     }
 
-    fn has_slot(&self) -> bool {
-        !self.free.is_empty() || self.slots.len() < self.config.slots.max(1)
-    }
-
-    /// Takes a slot for a request. Those that are never taken take no memory.
-    fn take_slot(&mut self, request: Slot) -> u32 {
-        match self.free.pop() {
-            Some(tag) => {
-                self.slots[tag as usize] = request;
-                tag
-            }
-            None => {
-                self.slots.push(request);
-                self.slots.len() as u32 - 1
-            }
-        }
-    }
-
     fn next_request(&mut self, now: Time) -> Option<DiskRequest> {
-        let due = self.write_back.is_due(now, !self.writers.is_empty());
-        let write_back = due && (self.runs.is_empty() || self.passed >= WRITE_BACK_STARVED);
-        self.passed = if due && !write_back { self.passed + 1 } else { 0 };
-        let run = match write_back {
-            true => {
-                let (stretch, from) = self.write_back.take(self.config.request_bytes_max)?;
-                Run { stretch, write: true, purpose: Purpose::WriteBack(from) }
-            }
-            false => self.take_run()?,
+        let bytes_max = self.config.request_bytes_max;
+        let write_back = self.requests.writes_back_next(self.accesses.write_back_is_due(now));
+        let Run { stretch, write, purpose } = match write_back {
+            true => self.accesses.take_write_back(bytes_max)?,
+            false => self.requests.take_run(bytes_max)?,
         };
-        let Run { stretch, write, purpose } = run;
-        let tag = self.take_slot(Slot { stretch, purpose });
+        let tag = self.requests.take_slot(Slot { stretch, purpose });
         let area = match purpose {
             Purpose::Behind(request) => request.area,
             _ => self.id.0,
         };
         let (blkfront, bytes) = (self.id, stretch.bytes as u32);
         Some(DiskRequest { tag, blkfront, area, start: stretch.start, bytes, write })
-    }
-
-    /// Takes as much as fits into a request of the first stretch that a task waits for.
-    fn take_run(&mut self) -> Option<Run> {
-        let run = self.runs.front_mut()?;
-        let bytes = run.stretch.bytes.min(self.config.request_bytes_max);
-        let taken = Run { stretch: Stretch { bytes, ..run.stretch }, ..*run };
-        run.stretch = Stretch { start: taken.stretch.end(), bytes: run.stretch.bytes - bytes };
-        if run.stretch.bytes == 0 {
-            self.runs.pop_front();
-        }
-        Some(taken)
     }
 
     /// Ends a piece of work. If it was a request: the way of that.
@@ -539,7 +284,7 @@ impl Blkfront {
                 None
             }
             BlkfrontWork::Copy(task) => {
-                self.copied(now, task);
+                self.accesses.copied(now, task, &mut self.requests);
                 None
             }
             BlkfrontWork::Request(request) => Some(self.put(request)),
@@ -562,63 +307,16 @@ impl Blkfront {
         Submitted::Ring { first: self.request_ring.len() == 1 }
     }
 
-    fn copied(&mut self, now: Time, task: TaskId) {
-        let Some(Some(operation)) = self.operations.get_mut(task) else { return };
-        let bytes = u64::from(std::mem::take(&mut operation.copying));
-        if bytes == 0 {
-            // The guest has booted since; the task is another one.
-            return;
-        }
-        let copied = Stretch { bytes, ..operation.left };
-        operation.left = Stretch { start: copied.end(), bytes: operation.left.bytes - bytes };
-        let Operation { file, access, .. } = *operation;
-        if access.write {
-            self.cache.add(file, bytes);
-            self.write_back.add(now, file, self.cache.stretch(file).bytes, copied);
-        }
-        self.go_on(task);
-    }
-
     /// Completes a request: the tasks that wait for it may continue.
     fn complete(&mut self, tag: u32) {
-        let slot = &mut self.slots[tag as usize];
-        let Slot { stretch, purpose } = *slot;
-        slot.purpose = Purpose::Nobody;
-        self.free.push(tag);
+        let Slot { stretch, purpose } = self.requests.complete(tag);
+        let requests = &mut self.requests;
         match purpose {
-            Purpose::Task(task) => self.came(task, stretch.bytes),
-            Purpose::ReadAhead(file) => {
-                if self.cache.arrived(file, stretch) {
-                    for _ in 0..self.readers.len() {
-                        self.readers.pop_front().into_iter().for_each(|task| self.go_on(task));
-                    }
-                }
-            }
-            Purpose::WriteBack(_) => {
-                self.write_back.written(stretch.bytes);
-                self.end_syncs();
-                for _ in 0..self.writers.len() {
-                    self.writers.pop_front().into_iter().for_each(|task| self.go_on(task));
-                }
-            }
+            Purpose::Task(task) => self.accesses.came(task, stretch.bytes, requests),
+            Purpose::ReadAhead(file) => self.accesses.read_ahead(file, stretch, requests),
+            Purpose::WriteBack(_) => self.accesses.written_back(stretch.bytes, requests),
             Purpose::Behind(request) => self.behind.push_back(request),
             Purpose::Nobody => {}
-        }
-    }
-
-    /// Takes some of the bytes that a task waits for.
-    fn came(&mut self, task: TaskId, bytes: u64) {
-        let Some(Some(operation)) = self.operations.get_mut(task) else { return };
-        operation.under_way -= bytes;
-        if operation.under_way > 0 {
-            return;
-        }
-        let Operation { access, file, left, .. } = *operation;
-        if access.direct {
-            self.go_on_past_cache(task);
-        } else {
-            self.cache.add(file, left.pages().bytes);
-            self.copy(task, left.bytes);
         }
     }
 
@@ -629,7 +327,7 @@ impl Blkfront {
         let DiskRequest { start, bytes, write, .. } = request;
         assert!(u64::from(bytes) <= self.config.request_bytes_max, "a request goes on whole");
         let stretch = Stretch { start, bytes: bytes.into() };
-        self.runs.push_back(Run { stretch, write, purpose: Purpose::Behind(request) });
+        self.requests.push(Run { stretch, write, purpose: Purpose::Behind(request) });
     }
 
     /// Whether a request of a guest behind this one is complete.

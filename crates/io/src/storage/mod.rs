@@ -1,11 +1,13 @@
 //! The storage of the host: disks, virtual disks and the blkbacks between them.
 
+mod accesses;
 pub(crate) mod blkback;
 pub(crate) mod blkfront;
 pub(crate) mod disk;
 pub(crate) mod elevator;
 pub(crate) mod file_set;
 pub(crate) mod page_cache;
+mod requests;
 pub(crate) mod stretch;
 #[cfg(test)]
 mod tests;
@@ -20,7 +22,7 @@ use crate::ids::{BlkfrontId, DiskId, GuestId, GuestVcpu, SourceId};
 use crate::interrupts::{InterruptCost, Interrupts, Taken};
 use crate::sources::{Source, Sources};
 use blkback::{Blkback, BlkbackCosts, BlkbackWork, Store};
-use blkfront::{Blkfront, BlkfrontConfig, BlkfrontCounts, BlkfrontWork, Submitted};
+use blkfront::{Blkfront, BlkfrontConfig, BlkfrontWork, Submitted};
 use disk::{Disk, DiskConfig, DiskCounts, DiskRequest};
 use file_set::FileSetConfig;
 
@@ -425,7 +427,7 @@ impl Storage {
     pub fn requests_behind(&self, guest: GuestId) -> u64 {
         let serves = |disk: DiskId| self.disks[disk].owner.guest() == Some(guest);
         let others = |id: &BlkfrontId| serves(self.disk_of[*id]) && self.of_guests[guest] != Some(*id);
-        self.blkfronts.ids().filter(others).map(|id| self.blkfronts[id].counts.requests).sum()
+        self.blkfronts.ids().filter(others).map(|id| self.blkfronts[id].counts().requests).sum()
     }
 
     /// Work of the disks that a guest owns, together; `None`: it owns none.
@@ -446,7 +448,7 @@ impl Storage {
     pub fn reset_counts(&mut self) {
         let disks = self.disks.iter_mut().filter_map(|unit| unit.store.disk_mut());
         disks.for_each(|disk| disk.counts = DiskCounts::default());
-        self.blkfronts.iter_mut().for_each(|blkfront| blkfront.counts = BlkfrontCounts::default());
+        self.blkfronts.iter_mut().for_each(Blkfront::reset_counts);
     }
 
     /// Reports a request or a response that enters or leaves the ring of a virtual disk.

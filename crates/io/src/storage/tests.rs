@@ -171,7 +171,7 @@ impl Bench {
                 guest.tasks[task.index()].done.push(now);
             }
             self.most_under_way =
-                self.most_under_way.max(blkfront.counts.requests - blkfront.counts.responses);
+                self.most_under_way.max(blkfront.counts().requests - blkfront.counts().responses);
             if let Some((work, cost)) = blkfront.next_work(now, true, disk.can_submit()) {
                 guest.busy = Some((now + cost, work));
                 continue;
@@ -250,7 +250,7 @@ fn a_file_of_512_mb_in_direct_records_of_1_mb_comes_close_to_the_rate_of_the_dis
             let time = bench.run();
             assert_eq!((bench.done(0), bench.disk().counts.seeks), (512, 0));
             let requests = if config.split { 24 } else { 2 };
-            let counts = bench.blkfronts[BlkfrontId(0)].counts;
+            let counts = bench.blkfronts[BlkfrontId(0)].counts();
             assert_eq!((counts.requests, counts.responses), (512 * requests, 512 * requests));
             assert_eq!(counts.grants, if config.split { 512 * 256 } else { 0 });
             assert!(counts.events < counts.responses, "rounds batch them");
@@ -295,7 +295,7 @@ fn small_cached_reads_in_sequence_find_what_was_read_ahead() {
     let mut bench = Bench::new(SPINDLE, &[SPLIT]);
     bench.task(0, vec![Step::Access(access(KB, 100 << 20)); 1000]);
     let time = bench.run();
-    let counts = bench.blkfronts[BlkfrontId(0)].counts;
+    let counts = bench.blkfronts[BlkfrontId(0)].counts();
     assert_eq!((bench.done(0), counts.accesses), (1000, 1000));
     assert!(counts.hits > 970 && counts.hits < 1000, "{counts:?}");
     assert!(counts.requests < 60 && counts.read_bytes < 1400 << 10, "{counts:?}");
@@ -311,7 +311,7 @@ fn a_second_reading_needs_no_disk_if_the_file_fits() {
     let random = DiskAccess { random: true, ..access(4 * KB, 400 << 20) };
     bench.task(0, vec![Step::Access(random); 50_000]);
     bench.run();
-    let hits = bench.blkfronts[BlkfrontId(0)].counts.hits;
+    let hits = bench.blkfronts[BlkfrontId(0)].counts().hits;
     assert!((1000..20_000).contains(&hits), "as much as is in memory, and not more: {hits}");
 }
 
@@ -320,7 +320,7 @@ fn the_ring_holds_back_what_does_not_fit() {
     let mut bench = Bench::new(SPINDLE, &[SPLIT]);
     bench.task(0, direct(1, 10 * MB, false, false));
     bench.run();
-    assert_eq!((bench.most_under_way, bench.blkfronts[BlkfrontId(0)].counts.requests), (32, 233));
+    assert_eq!((bench.most_under_way, bench.blkfronts[BlkfrontId(0)].counts().requests), (32, 233));
     let mut bench = Bench::new(DiskConfig { queue_depth: 3, ..SPINDLE }, &[SPLIT, STRAIGHT]);
     (0..2).for_each(|guest| bench.task(guest, direct(10, MB, true, false)));
     bench.run();
@@ -377,7 +377,7 @@ fn what_a_guest_asked_for_before_it_booted_comes_for_nobody() {
     (0..3).for_each(|_| bench.task(0, direct(3, MB, true, false).into_iter().chain([Step::Sync])));
     bench.run();
     assert_eq!(bench.done(0), 12);
-    let counts = bench.blkfronts[BlkfrontId(0)].counts;
+    let counts = bench.blkfronts[BlkfrontId(0)].counts();
     assert_eq!(counts.requests, counts.responses, "nothing is left in the ring");
 }
 
@@ -399,7 +399,7 @@ fn a_served_file_that_is_not_in_memory_is_read_as_far_ahead_as_files_are() {
         bench.blkfronts[BlkfrontId(0)].reboot();
         bench.task(0, [Step::File(300 * KB, 0), Step::File(300 * KB, 0)]);
         bench.run();
-        let counts = bench.blkfronts[BlkfrontId(0)].counts;
+        let counts = bench.blkfronts[BlkfrontId(0)].counts();
         assert_eq!((bench.done(0), counts.accesses, counts.hits), (4, 4, 3));
         assert_eq!((counts.requests, counts.read_bytes), (requests, 300 << 10), "128, 128 and 44 KB");
     }
@@ -411,7 +411,7 @@ fn processes_that_take_the_memory_make_files_come_from_the_disk() {
     serve_two_files(&mut bench.blkfronts[BlkfrontId(0)]);
     bench.task(0, [Step::File(4 * KB, 3), Step::File(300 * KB, 3), Step::File(4 * KB, 4)]);
     bench.run();
-    let counts = bench.blkfronts[BlkfrontId(0)].counts;
+    let counts = bench.blkfronts[BlkfrontId(0)].counts();
     assert_eq!(
         (counts.accesses, counts.hits),
         (3, 1),
@@ -534,11 +534,11 @@ proptest! {
         for (guest, (.., tasks)) in guests.iter().enumerate() {
             let done: Vec<usize> = bench.guests[guest].tasks.iter().map(|task| task.done.len()).collect();
             prop_assert_eq!(done, tasks.iter().map(Vec::len).collect::<Vec<_>>());
-            let counts = bench.blkfronts[BlkfrontId(guest as u32)].counts;
+            let counts = bench.blkfronts[BlkfrontId(guest as u32)].counts();
             prop_assert_eq!(counts.requests, counts.responses);
         }
         let asked: (u64, u64) = bench.blkfronts.iter().fold((0, 0), |sum, blkfront| {
-            (sum.0 + blkfront.counts.read_bytes, sum.1 + blkfront.counts.written_bytes)
+            (sum.0 + blkfront.counts().read_bytes, sum.1 + blkfront.counts().written_bytes)
         });
         prop_assert_eq!(asked, (bench.disk().counts.read_bytes, bench.disk().counts.written_bytes));
         prop_assert!(!bench.disk().has_completed() && bench.disk().next_completion() == NEVER);
