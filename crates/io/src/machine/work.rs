@@ -33,7 +33,7 @@ impl Work {
         if let Work::Packet(step) = self { Some(step.packet) } else { None }
     }
 
-    /// Whether it is work of the domain's back ends.
+    /// Whether the domain's back ends do the work.
     pub fn is_backend(self) -> bool {
         match self {
             Work::BackendUpcall | Work::Blkback(..) => true,

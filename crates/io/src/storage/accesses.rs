@@ -267,7 +267,7 @@ impl Accesses {
     // ---- requests that are complete ----
 
     /// Some of the bytes that a task waits for have come, or are on the disk.
-    pub fn came(&mut self, task: TaskId, bytes: u64, requests: &mut Requests) {
+    pub fn complete_task_request(&mut self, task: TaskId, bytes: u64, requests: &mut Requests) {
         let Some(Some(operation)) = self.operations.get_mut(task) else { return };
         operation.under_way -= bytes;
         if operation.under_way > 0 {
@@ -283,7 +283,7 @@ impl Accesses {
     }
 
     /// A stretch of a file that was read ahead has come: its readers may continue.
-    pub fn read_ahead(&mut self, file: FileId, stretch: Stretch, requests: &mut Requests) {
+    pub fn complete_read_ahead(&mut self, file: FileId, stretch: Stretch, requests: &mut Requests) {
         if self.cache.arrived(file, stretch) {
             for _ in 0..self.readers.len() {
                 self.readers.pop_front().into_iter().for_each(|task| self.go_on(task, requests));
@@ -292,7 +292,7 @@ impl Accesses {
     }
 
     /// Some bytes have been written back: tasks that wait for that, or for room to write, may continue.
-    pub fn written_back(&mut self, bytes: u64, requests: &mut Requests) {
+    pub fn complete_write_back(&mut self, bytes: u64, requests: &mut Requests) {
         self.write_back.written(bytes);
         self.end_syncs(requests);
         for _ in 0..self.writers.len() {

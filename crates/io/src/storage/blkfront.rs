@@ -312,9 +312,9 @@ impl Blkfront {
         let Slot { stretch, purpose } = self.requests.complete(tag);
         let requests = &mut self.requests;
         match purpose {
-            Purpose::Task(task) => self.accesses.came(task, stretch.bytes, requests),
-            Purpose::ReadAhead(file) => self.accesses.read_ahead(file, stretch, requests),
-            Purpose::WriteBack(_) => self.accesses.written_back(stretch.bytes, requests),
+            Purpose::Task(task) => self.accesses.complete_task_request(task, stretch.bytes, requests),
+            Purpose::ReadAhead(file) => self.accesses.complete_read_ahead(file, stretch, requests),
+            Purpose::WriteBack(_) => self.accesses.complete_write_back(stretch.bytes, requests),
             Purpose::Behind(request) => self.behind.push_back(request),
             Purpose::Nobody => {}
         }

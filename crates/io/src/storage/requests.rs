@@ -100,7 +100,7 @@ impl Requests {
         Some(taken)
     }
 
-    /// Whether one more request can be under way.
+    /// Whether another request can be under way.
     pub fn has_slot(&self) -> bool {
         !self.free.is_empty() || self.slots.len() < self.slots_max
     }
