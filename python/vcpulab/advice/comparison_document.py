@@ -35,15 +35,7 @@ def document(
     changes: Mapping[str, Any],
     steps: Sequence[Step],
 ) -> Iterator[Part]:
-    """The document of a comparison.
-
-    Args:
-        answer: the comparison.
-        labels: names of the runs; they differ.
-        view: the things to show on a terminal, and the metric that comes first.
-        changes: the settings that differ.
-        steps: the steps on a real host from the first scenario's settings to the second's.
-    """
+    """The document of a comparison; see `WhatIf.document`."""
     runs = (answer.before, answer.after)
     scenarios = (runs[0].scenario, runs[1].scenario)
     summary = [*answer.starving.lines(), headline(answer.comparisons, scenarios)]

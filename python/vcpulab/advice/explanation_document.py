@@ -23,14 +23,7 @@ _LINES = 6
 
 
 def document(answer: "Explanation", label: str, toolstack: Toolstack | None, *, full: bool) -> Iterator[Part]:
-    """The document of an explanation.
-
-    Args:
-        answer: the explanation.
-        label: the name of the scenario file.
-        toolstack: the toolstack of the commands; `None`: that of the scenario's host.
-        full: whether to show all commands, and requests in detail.
-    """
+    """The document of an explanation; see `Explanation.document`."""
     nobody = [] if answer.explained else [f"{label}: nobody is late (--slo METRIC explains one nevertheless)"]
     topology = Topology.from_host(answer.scenario.host)
     host = [] if topology.is_flat else [f"host: {topology}"]

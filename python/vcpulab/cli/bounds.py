@@ -7,7 +7,6 @@ from typing import Any
 
 from vcpulab import _api
 from vcpulab.advice.bounds import Bounds, Checked, check
-from vcpulab.advice.bounds.document import document
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.interrupting import run_or_partial, stop
 from vcpulab.cli.options import All, Flag, Jobs, Replications, TableOrJson, command
@@ -45,7 +44,7 @@ def bounds(
     if format == "json":
         print(as_json({"interrupted": interrupted, **_as_data(result, checked)}))
     else:
-        page.show(document(scenario, result, checked), all=all)
+        page.show(result.document(checked), all=all)
     stop(interrupted=interrupted)
     beyond = [] if checked is None else [comparison for comparison in checked if not comparison.holds]
     for comparison in beyond:

@@ -9,16 +9,12 @@ from cyclopts import Parameter
 from vcpulab._files import atomic
 from vcpulab._work.progress import Progress
 from vcpulab.cli import files, page, terminal
-from vcpulab.cli.options import All, AnyFormat, CpuMhz, Force, Out, Threads, command, group
-from vcpulab.cli.options import number as an_option
+from vcpulab.cli.options import All, AnyFormat, CpuMhz, Force, Out, Threads, command, group, number
 from vcpulab.errors import RequestError
-from vcpulab.results.statistics import number
 from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
-from vcpulab.show.document import Lines, Part
-from vcpulab.show.table import Table
-from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES
-from vcpulab.twin.twin import Score, Twin
+from vcpulab.twin.scoring import REPLICATIONS
+from vcpulab.twin.twin import Twin
 
 twin = group(
     "twin",
@@ -75,9 +71,9 @@ def score(
     scenario: Path | None = None,
     scheduler: Scheduler = None,
     split: Annotated[
-        float, an_option("Part of the recording to make the twin of, %; it is compared with the rest.", 5, 95)
+        float, number("Part of the recording to make the twin of, %; it is compared with the rest.", 5, 95)
     ] = 50.0,
-    replications: Annotated[int, an_option("Replications of the simulation.", 2, 10_000)] = REPLICATIONS,
+    replications: Annotated[int, number("Replications of the simulation.", 2, 10_000)] = REPLICATIONS,
     cpu_mhz: CpuMhz = None,
     threads: Threads = None,
     replay: Replay = False,
@@ -97,7 +93,12 @@ def score(
         scored = made.score(against, split=split / 100, replications=replications, progress=progress)
     for note in scored.notes:
         terminal.warn(note)
-    _show(scored, format, all=all)
+    if format == "json":
+        print(as_json([row.row() for row in scored.rows]))
+    elif format == "csv":
+        print(csv(scored.to_frame()), end="")
+    else:
+        page.show(scored.document(), all=all)
 
 
 def _twin(
@@ -115,36 +116,3 @@ def _twin(
         return Twin(*paths, scheduler=scheduler, cpu_mhz=cpu_mhz, threads=threads, replay=replay, progress=progress)
     except OSError as error:
         raise RequestError(f"{error.filename}: {files.reason(error)}") from None
-
-
-def _show(score: Score, form: str, *, all: bool) -> None:
-    if form == "json":
-        print(as_json([row.row() for row in score.rows]))
-        return
-    if form == "csv":
-        print(csv(score.to_frame()), end="")
-        return
-    verdicts = {True: "yes", False: "no", None: ""}
-    table = [
-        [
-            row.place,
-            row.metric.name,
-            row.metric.unit.text,
-            number(row.recorded),
-            str(row.simulated),
-            f"{row.off:+.2f} points" if row.off_unit == "points" else f"{row.off:+.1f} %",
-            verdicts[row.holds],
-        ]
-        for row in score.rows
-    ]
-    headings = ["domain", "metric", "unit", "recorded", "simulated", "off by", "within its tolerance"]
-    judged = score.judged
-    tolerances = ", ".join(f"{metric} {most:g} {unit}" for metric, (most, unit) in TOLERANCES.items())
-    summary = f"{sum(bool(row.holds) for row in judged)} of {len(judged)} within their tolerance ({tolerances})"
-    page.show(
-        [
-            Part.rows(Table("Recorded and simulated", headings, table, 3, together=True), "metric"),
-            Part.always(Lines([summary])),
-        ],
-        all=all,
-    )

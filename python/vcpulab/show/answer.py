@@ -5,6 +5,8 @@ from html import escape
 
 import polars as pl
 
+from vcpulab.show.document import Document, Lines, Part
+
 
 class Answer(ABC):
     """The answer of a call, as text and as a table."""
@@ -16,6 +18,10 @@ class Answer(ABC):
     @abstractmethod
     def __str__(self) -> str:
         """The answer in words."""
+
+    def document(self) -> Document:
+        """The answer as a document, which terminals and pages show."""
+        return [Part.always(Lines(str(self).splitlines()))]
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>{self.to_frame()._repr_html_()}"

@@ -12,8 +12,11 @@ from vcpulab._work.progress import Progress, part
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.hosts.kernel import POLICIES
+from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
+from vcpulab.show.document import Document, Lines, Part
+from vcpulab.show.table import Table
 from vcpulab.twin import conservation
 from vcpulab.twin.build import SPAN_NS_LEAST, Made, make, read, read_events
 from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES, Row, score
@@ -36,6 +39,29 @@ class Score(Answer):
     def to_frame(self) -> pl.DataFrame:
         """A row for each metric: recorded, simulated, how far off, and whether that is within its tolerance."""
         return pl.DataFrame([row.row() for row in self.rows], infer_schema_length=None)
+
+    def document(self) -> Document:
+        """The score as a document: recorded and simulated values side by side."""
+        verdicts = {True: "yes", False: "no", None: ""}
+        rows = [
+            [
+                row.place,
+                row.metric.name,
+                row.metric.unit.text,
+                number(row.recorded),
+                str(row.simulated),
+                f"{row.off:+.2f} points" if row.off_unit == "points" else f"{row.off:+.1f} %",
+                verdicts[row.holds],
+            ]
+            for row in self.rows
+        ]
+        headings = ["domain", "metric", "unit", "recorded", "simulated", "off by", "within its tolerance"]
+        tolerances = ", ".join(f"{metric} {most:g} {unit}" for metric, (most, unit) in TOLERANCES.items())
+        within = f"{sum(bool(row.holds) for row in self.judged)} of {len(self.judged)}"
+        return [
+            Part.rows(Table("Recorded and simulated", headings, rows, 3, together=True), "metric"),
+            Part.always(Lines([f"{within} within their tolerance ({tolerances})"])),
+        ]
 
     def __str__(self) -> str:
         within = sum(1 for row in self.judged if row.holds)

@@ -1,20 +1,27 @@
 """Bounds and estimates of a scenario: throughput, bottleneck and response time of each load."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from vcpulab.advice import core_sharing
 from vcpulab.advice.bounds import mva
 from vcpulab.advice.bounds.asymptotic import least_response, limit
+from vcpulab.advice.bounds.document import document as document_of
 from vcpulab.advice.bounds.model import Load, Model, Station
 from vcpulab.advice.bounds.stations import model
 from vcpulab.advice.bounds.together import together
 from vcpulab.results.statistics import number
+from vcpulab.scenario.alike import rows
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
+from vcpulab.show.document import Document
+
+if TYPE_CHECKING:
+    from vcpulab.advice.bounds.checking import Checked
 
 ALWAYS_LEFT_OUT = (
     "context switches, decisions, interrupts and upcalls, cold caches: the bounds hold without them, estimates are too "
@@ -87,6 +94,16 @@ class Bounds(Answer):
     model: Model
     notes: tuple[str, ...] = ()
     """Remarks on pCPUs that share a core or a clock rate."""
+    alike: tuple[tuple[str, ...], ...] = ()
+    """The domains in rows of alike ones."""
+
+    def document(self, checked: "Sequence[Checked] | None" = None) -> Document:
+        """The bounds as a document.
+
+        Args:
+            checked: simulated results beside their bounds.
+        """
+        return document_of(self, checked)
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each load: bounds and estimates of its throughput and response time, and its bottleneck."""
@@ -171,7 +188,8 @@ def bounds(scenario: Scenario) -> Bounds:
     stations.sort(key=lambda station: -station.asked)
     left_out = (*network.not_modelled, *ALWAYS_LEFT_OUT)
     notes = tuple(core_sharing.notes(scenario.model))
-    return Bounds(scenario.name, tuple(loads), tuple(stations), estimated.method, left_out, network, notes)
+    alike = tuple(map(tuple, rows(scenario)))
+    return Bounds(scenario.name, tuple(loads), tuple(stations), estimated.method, left_out, network, notes, alike)
 
 
 def _within(load: Load, most: float, estimated: mva.Solution) -> tuple[float, float]:

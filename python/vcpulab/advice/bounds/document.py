@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from vcpulab.advice.bounds.answers import Bounds, LoadBound, StationBound
-from vcpulab.advice.bounds.checking import Checked
 from vcpulab.results.statistics import least_to_most, number
-from vcpulab.scenario.alike import ROWS_MAX, rows
+from vcpulab.scenario.alike import ROWS_MAX
 from vcpulab.scenario.names import grouped, in_short
-from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.document import Lines, Part, Version
 from vcpulab.show.table import Table
+
+if TYPE_CHECKING:
+    from vcpulab.advice.bounds.answers import Bounds, LoadBound, StationBound
+    from vcpulab.advice.bounds.checking import Checked
 
 _T = TypeVar("_T")
 Rows: TypeAlias = Mapping[str, Sequence[_T]]
@@ -20,14 +21,8 @@ Rows: TypeAlias = Mapping[str, Sequence[_T]]
 _LIMITED = {"rate": "nothing that is counted", "customers": "its own users, or tasks"}
 
 
-def document(scenario: Scenario, bounds: Bounds, checked: Sequence[Checked] | None = None) -> Iterator[Part]:
-    """The document of bounds, perhaps beside simulated results.
-
-    Args:
-        scenario: the scenario.
-        bounds: its bounds.
-        checked: simulated results beside their bounds.
-    """
+def document(bounds: "Bounds", checked: "Sequence[Checked] | None") -> Iterator[Part]:
+    """The document of bounds, perhaps beside simulated results; see `Bounds.document`."""
     if bounds.loads:
         yield Part.always(Lines([f"{bounds.scenario}: bounds, and estimates by {bounds.method}", ""]))
     else:
@@ -37,7 +32,7 @@ def document(scenario: Scenario, bounds: Bounds, checked: Sequence[Checked] | No
         count = f"{beyond} of {len(checked)}" if beyond else f"none of {len(checked)}"
         yield Part.always(Lines([f"beyond its bound: {count} simulated results", ""]))
     if bounds.loads:
-        loads, stations = _alike(bounds, scenario)
+        loads, stations = _alike(bounds)
         yield Part.rows(_loads(loads, stations), "load", soon=_LOADS_SOON)
         yield Part.rows(_stations(loads, stations), "station", soon=_STATIONS_SOON)
         if over := _overloaded(bounds, stations):
@@ -54,7 +49,7 @@ _LOADS_SOON, _STATIONS_SOON = 8, 3
 """The number of loads, and of stations (the fullest first), that are shown before other parts grow."""
 
 
-def _loads(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
+def _loads(loads: "Rows[LoadBound]", stations: "Rows[StationBound]") -> Table:
     called = {station.name: name for name, row in stations.items() for station in row}
     cells = [
         [
@@ -84,7 +79,7 @@ def _loads(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
     return Table(title, headings, cells, text_columns=2, together=True, narrower=narrower)
 
 
-def _stations(loads: Rows[LoadBound], stations: Rows[StationBound]) -> Table:
+def _stations(loads: "Rows[LoadBound]", stations: "Rows[StationBound]") -> Table:
     cells = [
         [
             name,
@@ -103,7 +98,7 @@ def _one_decimal(percent: float) -> str:
     return f"{percent:.1f}"
 
 
-def _overloaded(bounds: Bounds, stations: Rows[StationBound]) -> list[str]:
+def _overloaded(bounds: "Bounds", stations: "Rows[StationBound]") -> list[str]:
     """The stations whose demand from fixed rates and users exceeds their capacity, with the demand in %."""
     definite = {load.name for load in bounds.model.loads if load.rate is not None or load.think > 0}
     full = {load.bottleneck for load in bounds.loads if load.name in definite and load.together < load.throughput_max}
@@ -114,18 +109,18 @@ def _overloaded(bounds: Bounds, stations: Rows[StationBound]) -> list[str]:
     ]
 
 
-def _alike(bounds: Bounds, scenario: Scenario) -> tuple[Rows[LoadBound], Rows[StationBound]]:
+def _alike(bounds: "Bounds") -> "tuple[Rows[LoadBound], Rows[StationBound]]":
     """Loads and stations by name; with many loads, those of alike domains are joined."""
     many = len(bounds.loads) > ROWS_MAX
-    row_of = {name: tuple(row) for row in rows(scenario) for name in row} if many else {}
+    row_of = {name: row for row in bounds.alike for name in row} if many else {}
     apps = {load.name: load.rows[0] for load in bounds.model.loads}
 
-    def of_load(load: LoadBound) -> object:
+    def of_load(load: "LoadBound") -> object:
         domain, position = apps[load.name]
         # A client's load is that of the application it asks.
         return (row_of[domain], position, load.name == domain) if domain in row_of else load.name
 
-    def of_station(station: StationBound) -> tuple[tuple[str, ...], str]:
+    def of_station(station: "StationBound") -> tuple[tuple[str, ...], str]:
         owner, _, resource = station.name.partition(": ")
         return (row_of[owner], resource) if owner in row_of else ((), station.name)
 
@@ -136,7 +131,7 @@ def _alike(bounds: Bounds, scenario: Scenario) -> tuple[Rows[LoadBound], Rows[St
     )
 
 
-def _demands(loads: Sequence[LoadBound], stations: Sequence[StationBound]) -> list[float | None]:
+def _demands(loads: "Sequence[LoadBound]", stations: "Sequence[StationBound]") -> list[float | None]:
     """The demand of each load at each station that serves it, µs."""
     demands = (load.demands.get(station.name) for load in loads for station in stations)
     return [1e6 * demand for demand in demands if demand]
@@ -151,7 +146,7 @@ def _range(values: Sequence[float | None], text: Callable[[float], str] = number
 _CHECKED = {"throughput": ("throughput, 1/s", 1.0), "response": ("response, ms", 1e3), "busy": ("busy, %", 100.0)}
 
 
-def _check_table(checked: Sequence[Checked]) -> Table:
+def _check_table(checked: "Sequence[Checked]") -> Table:
     """The table of simulated values next to bounds and estimates; values beyond their bound come first."""
     rows = []
     for comparison in sorted(checked, key=lambda comparison: comparison.holds):

@@ -25,15 +25,7 @@ _COMMANDS_SHOWN = 8
 def of_findings(
     answer: "Findings", label: str, names: Collection[str], toolstack: Toolstack | None, *, full: bool
 ) -> Iterator[Part]:
-    """The document of findings, warnings and notes.
-
-    Args:
-        answer: the findings.
-        label: the name of the scenario file.
-        names: the rules that were checked.
-        toolstack: the toolstack of the commands; `None`: that of the scenario's host.
-        full: whether to show all commands and each warning.
-    """
+    """The document of findings, warnings and notes; see `Findings.document`."""
     warnings = other_warnings(answer.scenario, answer.advice, names)
     yield Part.items([finding(label, advice, toolstack, full=full) for advice in answer.advice], "finding", least=1)
     yield Part.items([[Lines(line.splitlines()), BLANK] for line in in_short(warnings, full=full)], "warning")
@@ -45,12 +37,7 @@ def of_findings(
 
 
 def of_fixes(answer: "Fixed", label: str) -> Iterator[Part]:
-    """The document of fixes that were made, the remaining findings with reasons, and the effect of all fixes together.
-
-    Args:
-        answer: the fixes.
-        label: the name of the scenario file.
-    """
+    """The document of fixes, remaining findings with reasons, and the effect of all fixes; see `Fixed.document`."""
     taken_out = [[*_fault(label, removed), Lines(["  fixed: taken out"]), BLANK] for removed in answer.taken_out]
     yield Part.items(taken_out, "fixed finding")
     yield Part.items([[*_with_effect(label, fix, "fixed by"), BLANK] for fix in answer.made], "fixed finding")

@@ -20,13 +20,7 @@ _REFUSED_SOON = 8
 
 
 def document(placed: "Placement", power: Power, tune: str) -> Iterator[Part]:
-    """The document of a placement.
-
-    Args:
-        placed: the placement.
-        power: the power of a host.
-        tune: the command that searches for settings with which fewer hosts may be enough.
-    """
+    """The document of a placement; see `Placement.document`."""
     starved = [
         in_a_line(host.starved, f"starved on host-{position}")
         for position, host in enumerate(placed.hosts, 1)

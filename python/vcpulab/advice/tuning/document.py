@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 
 def document(answer: "Tuning", toolstack: Toolstack | None, *, full: bool) -> Iterator[Part]:
-    """The document of a search.
-
-    Args:
-        answer: the answer of the search.
-        toolstack: the toolstack of the commands; `None`: that of the scenario's host.
-        full: whether to show every gain, parameter and metric.
-    """
+    """The document of a search; see `Tuning.document`."""
     search, confirmed = answer.result, answer.confirmed
     yield Part.always(Lines([f"{answer.space.scenario.name}: {answer.headline}"]), *([] if answer.advised else [BLANK]))
     if confirmed is not None and confirmed.starved:
@@ -55,7 +49,6 @@ def document(answer: "Tuning", toolstack: Toolstack | None, *, full: bool) -> It
     ]
     yield Part.lines(lines, "line on the search", rank=1)
     yield Part.always(BLANK)
-    yield Part(lambda *_: Version(), page=_charts(answer))
     if len(answer.offers) > 1:
         yield Part.rows(answer.offered(), "setting to choose from", rank=2)
     if full or answer.interrupted:
@@ -63,6 +56,7 @@ def document(answer: "Tuning", toolstack: Toolstack | None, *, full: bool) -> It
     # The effects of a setting that is not advised are of no use.
     if confirmed is not None and (full or answer.advised):
         yield from _confirmed(confirmed, full=full)
+    yield Part(lambda *_: Version(), page=_charts(answer))
 
 
 def _parameters(answer: "Tuning", *, full: bool) -> Iterator[Part]:
