@@ -517,7 +517,7 @@ def test_what_was_recorded_under_one_scheduler_predicts_the_other(
     other = twin.gather([REAL / f"xen4.17-{predicted}-{guests}"])
     # The same guests have the same numbers in both.
     sources.scheduler, sources.host_params = other.scheduler, other.host_params
-    sources.domain_params = other.domain_params
+    sources.xen = other.xen
     made = twin.make(sources, recording, events=events)
     rows = twin.score(made.scenario, other, read(other), replications=5)
     off = {(row.place, row.metric.name): round(row.off, 1) for row in rows if row.metric.name in ("gotten", "switches")}

@@ -11,7 +11,7 @@ from vcpulab.formats.kinds import read_all
 from vcpulab.hosts.pcpu_map import flat
 from vcpulab.imports.xen import scenario_of
 from vcpulab.twin import gather
-from vcpulab.twin.hosts import Setting
+from vcpulab.twin.setting import Setting
 
 TRACE = ROOT / "tests" / "recordings" / "xen4.17-credit-weights" / "trace.bin.xz"
 INFO = "host : box\nnr_cpus : 4\nxen_major : 4\nxen_minor : 17\nxen_extra : .5\nxen_scheduler : {}\n"

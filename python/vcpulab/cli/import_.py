@@ -14,7 +14,7 @@ from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 from vcpulab.formats import Read, Recording, rtapp
 from vcpulab.formats.xl_info import Info
-from vcpulab.hosts import kvm_host
+from vcpulab.hosts import kvm_host, xen_host
 from vcpulab.hosts.pcpu_map import map_of
 from vcpulab.hypervisors import Toolstack
 from vcpulab.imports import kvm, result, xen
@@ -148,7 +148,7 @@ def import_xl(
         out: Write the scenario to this file instead of printing it.
         profile: Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out.
     """
-    _listed("xl", xen.KINDS, xen.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
+    _listed("xl", xen_host.KINDS, xen.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
 
 
 @command("kvm", "vcpulab import kvm machines.xml lscpu.txt kernel.txt --out host.toml", parent=import_)

@@ -24,6 +24,8 @@ class PcpuMap:
     nodes: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """The host's nodes to the host's numbers of their CPUs; in the order of the scenario's nodes."""
 
+    numbered: bool = True
+    """`True`: the host's numbers of its CPUs are known; else no set of CPUs can be translated."""
     even: bool = True
     """`True`: all cores have the same number of threads, and all sockets the same number of cores."""
 
@@ -47,6 +49,8 @@ class PcpuMap:
             >>> PcpuMap((0, 1, 2, 3), four, {0: frozenset((0, 1)), 1: frozenset((2, 3))}).of_host("nodes:1,^3")
             '2'
         """
+        if not self.numbered and listed != "all":
+            return None
         named: set[int] = set()
         for part in listed.replace(" ", "").split(","):
             word = part.removeprefix("^")
@@ -70,7 +74,9 @@ class PcpuMap:
             ('all', ['affinity of web: `8` names no CPU that is online here; left out'])
         """
         pcpus = self.of_host(listed)
-        if pcpus is None:
+        if pcpus is None and not self.numbered:
+            notes.append(f"{owner}: `{listed}` is left out: its CPUs cannot be told without `xl info -n`")
+        elif pcpus is None:
             notes.append(f"{owner}: `{listed}` names no CPU that is online here; left out")
         return pcpus or "all"
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +26,34 @@ VCPUS_MOST = 512
 """The most that a domain of a scenario can have."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Domain:
     """A domain as listings have it."""
 
     vcpus: int | None = None
     """`None`: no listing says it."""
-    affinity: list[str] = field(default_factory=list)
-    """The affinity in the host's numbers, of all vCPUs or of each; empty: not known."""
-    soft: list[str] = field(default_factory=list)
-    params: dict[str, int] = field(default_factory=dict)
+    affinity: tuple[str, ...] = ()
+    """The affinity in the host's numbers, of all vCPUs or of each that is online; empty: not known."""
+    soft: tuple[str, ...] = ()
+    """The soft affinity, as `affinity`."""
+    params: Mapping[str, int] = field(default_factory=dict)
     pool: str | None = None
-    memory: dict[int, float] = field(default_factory=dict)
+    memory: Mapping[int, float] = field(default_factory=dict)
     """The fraction of the domain's memory on each node, by the host's numbers; empty: not known."""
-    used: float | None = None
-    """% of a pCPU; `None`: not known."""
     scheduled_by: Path | None = None
     """The listing that has its parameters."""
+    online: tuple[int, ...] = field(default=(), compare=False)
+    """The numbers of the vCPUs that are online; empty: not listed."""
+
+    def by_number(self, masks: Sequence[str], vcpus: int) -> tuple[str, ...]:
+        """The masks of vCPUs from number 0 on; a vCPU that is offline may run everywhere.
+
+        Examples:
+            >>> Domain(online=(0, 2)).by_number(["1", "3"], 4)
+            ('1', 'all', '3', 'all')
+        """
+        of_vcpus = dict(zip(self.online, masks, strict=False))
+        return tuple(of_vcpus.get(vcpu, "all") for vcpu in range(vcpus))
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,7 @@ class _Row:
     number: int | None
 
 
-class Names:
+class _Names:
     """The domains that names in listings mean: a name is one domain, unless a listing has it with two numbers."""
 
     def __init__(self, reads: Sequence[Read], notes: list[str]) -> None:
@@ -102,78 +113,200 @@ def _rows_of(read: Read) -> Iterator[_Row]:
             yield from (_Row(read.path, read.kind, str(row["name"]), row.get("id")) for row in pool.domains)
 
 
-def _by_number(reads: Iterable[Read], names: Names) -> dict[int, str]:
-    """The names of domains in listings, by ID."""
-    rows = [row for read in reads for row in _rows_of(read)]
-    return {
-        0: called("dom0"),
-        **{row.number: names.domain_name(row.name, row.number) for row in rows if row.number is not None},
-    }
+class Reader:
+    """The reader of all listings of a host's domains."""
 
+    def __init__(self, reads: Sequence[Read], notes: list[str]) -> None:
+        """Takes the listings, of two of a kind the later one counts; `notes` receives what is left out."""
+        self._reads, self._notes = reads, notes
+        self._names = _Names(reads, notes)
+        self._domains: dict[str, Domain] = {}
+        rows = [row for read in reads for row in _rows_of(read)]
+        self.by_number = {0: called("dom0")} | {
+            row.number: self._names.domain_name(row.name, row.number) for row in rows if row.number is not None
+        }
+        """The names of domains on the host, by ID."""
 
-def domains_of(reads: Sequence[Read], notes: list[str], *, with_dom0: bool) -> dict[str, Domain]:
-    """The domains of all listings, by name on the host.
-
-    Args:
-        reads: the listings; of two of a kind the later one counts.
-        notes: where to say what is left out.
-        with_dom0: is there a Dom0, although only domains' files name domains?
-    """
-    names = Names(reads, notes)
-    domains: dict[str, Domain] = {}
-    gone = _add_list(reads, names, domains, notes)
-    _add_vcpus(reads, names, domains, notes)
-    for read in reads:
-        if read.kind == "xl-sched":
-            _add_params(read, names, domains, notes)
-    _add_debug(reads, names, domains, notes)
-    domains = {name: domain for name, domain in domains.items() if name not in gone}
-    _add_memory(reads, names, domains)
-    for read in reads:
-        if read.kind in ("xl-list-l", "xen-xml"):
+    def read(self, *, with_dom0: bool) -> dict[str, Domain]:
+        """The domains by name on the host; `with_dom0`: there is a Dom0, although only domains' files name domains."""
+        gone = self._add_list()
+        self._add_vcpus()
+        for read in self._of_kinds("xl-sched"):
+            self._add_params(read)
+        for read in self._of_kinds("xl-dmesg"):
+            self._add_debug(read)
+        for name in gone:
+            self._domains.pop(name, None)
+        self._add_memory()
+        for read in self._of_kinds("xl-list-l", "xen-xml"):
             for config in read.holds:
-                domain = domains.setdefault(names.domain_name(config.name, config.number), Domain())
-                _add_settings(domain, config.name, config.settings, read.path, notes)
-    running = bool(domains)
-    for read in reads:
-        if read.kind == "xl-cfg":
+                self._add_settings(
+                    self._names.domain_name(config.name, config.number), config.name, config.settings, read.path
+                )
+        running = bool(self._domains)
+        for read in self._of_kinds("xl-cfg"):
             name = str(read.holds.get("name", read.path.stem))
-            if not running or name in domains:
-                _add_settings(domains.setdefault(name, Domain()), name, read.holds, read.path, notes)
+            if not running or name in self._domains:
+                self._add_settings(name, name, read.holds, read.path)
             else:
-                notes.append(f"{read.path}: not used: no listing has a domain `{name}`: it does not run")
-    if domains and not running and with_dom0:
-        return {called("dom0"): Domain(), **domains}
-    return domains or _of_xentop(reads, notes)
+                self._notes.append(f"{read.path}: not used: no listing has a domain `{name}`: it does not run")
+        if self._domains and not running and with_dom0:
+            return {called("dom0"): Domain(), **self._domains}
+        return self._domains or self._of_xentop()
+
+    def _of_kinds(self, *kinds: str) -> Iterator[Read]:
+        return (read for read in self._reads if read.kind in kinds)
+
+    def _change(self, name: str, **values: Any) -> None:
+        """Changes fields of a domain, which is new if no listing before has it."""
+        self._domains[name] = replace(self._domains.get(name, Domain()), **values)
+
+    def _of_xentop(self) -> dict[str, Domain]:
+        """The domains that xentop lists, where nothing else lists any."""
+        domains = {row.name: Domain(row.vcpus) for row in last(self._reads, "xentop")}
+        if domains:
+            self._notes.append(
+                f"the domains are those of xentop, which cuts names to {NAME_MOST} characters (-f: full names)"
+            )
+        return domains
+
+    def _add_list(self) -> set[str]:
+        """Adds the domains of `xl list`; those that are left out are the answer."""
+        gone = set()
+        for row in last(self._reads, "xl-list"):
+            name = self._names.domain_name(row.name, row.number)
+            reason = _gone(row)
+            if reason is not None:
+                number = "-" if row.number is None else row.number
+                self._notes.append(f"domain `{row.name}` (ID {number}) is left out: {reason}")
+                gone.add(name)
+                continue
+            self._domains[name] = Domain(row.vcpus, pool=row.pool)
+            if "p" in row.state:
+                self._notes.append(f"domain `{row.name}` (ID {row.number}) is paused on the host; here it runs")
+        return gone
+
+    def _add_vcpus(self) -> None:
+        vcpus: dict[str, list[xl.Vcpu]] = {}
+        for vcpu in last(self._reads, "xl-vcpu-list"):
+            vcpus.setdefault(self._names.domain_name(vcpu.name, vcpu.domain), []).append(vcpu)
+        online = {name: [vcpu for vcpu in rows if vcpu.pcpu is not None] for name, rows in vcpus.items()}
+        for name, rows in online.items():
+            if not rows:
+                self._notes.append(f"domain `{name}` is left out: none of its vCPUs is online")
+                self._domains.pop(name, None)
+        for name, rows in online.items():
+            if not rows:
+                continue
+            listed = self._domains.get(name, Domain()).vcpus
+            if listed not in (None, len(rows)):
+                self._notes.append(
+                    f"{name}: `xl list` has {listed} vCPUs online, and `xl vcpu-list` {len(rows)}, which are taken"
+                )
+            self._change(
+                name,
+                vcpus=len(rows),
+                affinity=tuple(vcpu.hard for vcpu in rows),
+                soft=tuple(vcpu.soft for vcpu in rows),
+                online=tuple(vcpu.number for vcpu in rows),
+            )
+
+    def _add_params(self, read: Read) -> None:
+        for pool in read.holds:
+            rows: dict[str, list[Mapping[str, Any]]] = {}
+            for row in pool.domains:
+                rows.setdefault(self._names.domain_name(str(row["name"]), row.get("id")), []).append(row)
+            self._notes += notes_on_columns(pool, read.path)
+            for name, of_domain in rows.items():
+                domain = self._domains.get(name, Domain())
+                numbers = [row["vcpu"] + 1 for row in of_domain if isinstance(row.get("vcpu"), int)]
+                self._change(
+                    name,
+                    pool=pool.pool or domain.pool,
+                    scheduled_by=read.path,
+                    params=domain_params(name, pool.scheduler, of_domain, self._notes, read.path),
+                    vcpus=min(max(numbers), VCPUS_MOST) if domain.vcpus is None and numbers else domain.vcpus,
+                )
+
+    def _add_debug(self, read: Read) -> None:
+        """Adds facts from `xl debug-keys r`, which has domains by number, where no listing has them."""
+        if read.holds.domains:
+            self._notes.append(
+                f"{read.path}: credits and loads of vCPUs and run queues are left out: they are of one instant"
+            )
+        for row in read.holds.domains:
+            name = self.by_number.get(row.number, f"domain-{row.number}")
+            domain = self._domains.get(name, Domain())
+            self._change(
+                name,
+                vcpus=row.vcpus if domain.vcpus is None else domain.vcpus,
+                params={**domain.params, "weight": row.weight, "cap": row.cap, **domain.params},
+                scheduled_by=domain.scheduled_by or read.path,
+            )
+
+    def _add_settings(self, name: str, listed: str, settings: Mapping[str, Value], path: Path) -> None:
+        """Adds settings of a domain's file, which calls the domain `listed`, where no listing has them."""
+
+        def number(setting: str) -> int | None:
+            value = settings.get(setting)
+            if value is not None and number_of(value) is None:
+                self._notes.append(left_out(listed, setting, value, "no number", path))
+            return number_of(value)
+
+        domain = self._domains.get(name, Domain())
+        given = number("vcpus")
+        vcpus = domain.vcpus
+        if vcpus is None:
+            vcpus = 1 if given is None and "vcpus" not in settings else given
+        if vcpus is not None and not 1 <= vcpus <= VCPUS_MOST:
+            self._notes.append(left_out(listed, "vcpus", vcpus, f"1 to {VCPUS_MOST} are possible", path))
+            vcpus = None
+        masks = {
+            masks: _masks(settings[setting], vcpus)
+            for masks, setting in (("affinity", "cpus"), ("soft", "cpus_soft"))
+            if not getattr(domain, masks) and setting in settings
+        }
+        in_file = {param: value for setting, param in _SETTINGS.items() if (value := number(setting)) is not None}
+        params = {**domain.params, **in_file, **domain.params}
+        taken = any(params[param] == value for param, value in in_file.items())
+        pool = settings.get("pool")
+        self._change(
+            name,
+            vcpus=vcpus,
+            params=params,
+            scheduled_by=domain.scheduled_by or (path if taken else None),
+            pool=pool if domain.pool is None and isinstance(pool, str) else domain.pool,
+            **masks,
+        )
+        self._notes += [
+            left_out(listed, setting, value, f"of a domain's file {', '.join(sorted(_TAKEN))} are taken", path)
+            for setting, value in settings.items()
+            if _OF_SCHEDULING.fullmatch(setting) and setting not in _TAKEN
+        ]
+
+    def _add_memory(self) -> None:
+        """Adds the nodes of domains' memory; without listings of it, the nodes that memory is allocated from."""
+        memory: dict[str, Mapping[int, float]] = {}
+        for row in last(self._reads, "xl-list"):
+            if row.nodes is not None and _NODES.fullmatch(row.nodes):
+                nodes = members(row.nodes)
+                memory[self._names.domain_name(row.name, row.number)] = dict.fromkeys(nodes, 1 / len(nodes))
+        pages: dict[str, dict[int, int]] = {}
+        for row in (row for read in self._of_kinds("xl-dmesg") for row in read.holds.memory):
+            if row.domain in self.by_number:
+                pages.setdefault(self.by_number[row.domain], {})[row.node] = row.pages
+        for name, on_nodes in pages.items():
+            if total := sum(on_nodes.values()):
+                memory[name] = {node: count / total for node, count in on_nodes.items() if count}
+        for name, parts in memory.items():
+            if name in self._domains:
+                self._change(name, memory=parts)
 
 
-def _of_xentop(reads: Sequence[Read], notes: list[str]) -> dict[str, Domain]:
-    """The domains that xentop lists, where nothing else lists any."""
-    domains = {row.name: Domain(row.vcpus) for row in _last(reads, "xentop")}
-    if domains:
-        notes.append(f"the domains are those of xentop, which cuts names to {NAME_MOST} characters (-f: full names)")
-    return domains
-
-
-def _last(reads: Iterable[Read], kind: str) -> list[Any]:
+def last(reads: Iterable[Read], kind: str) -> list[Any]:
+    """The last listing of a kind; empty: there is none."""
     listings: list[list[Any]] = [read.holds for read in reads if read.kind == kind]
     return listings[-1] if listings else []
-
-
-def _add_list(reads: Sequence[Read], names: Names, domains: dict[str, Domain], notes: list[str]) -> set[str]:
-    """The domains of `xl list`; those that are left out are the answer."""
-    gone = set()
-    for row in _last(reads, "xl-list"):
-        name = names.domain_name(row.name, row.number)
-        reason = _gone(row)
-        if reason is not None:
-            notes.append(f"domain `{row.name}` (ID {'-' if row.number is None else row.number}) is left out: {reason}")
-            gone.add(name)
-            continue
-        domains[name] = Domain(row.vcpus, pool=row.pool)
-        if "p" in row.state:
-            notes.append(f"domain `{row.name}` (ID {row.number}) is paused on the host; here it runs")
-    return gone
 
 
 def _gone(row: xl.Domain) -> str | None:
@@ -185,123 +318,9 @@ def _gone(row: xl.Domain) -> str | None:
     return "it has no vCPU" if reason is None and not row.vcpus else reason
 
 
-def _add_debug(reads: Sequence[Read], names: Names, domains: dict[str, Domain], notes: list[str]) -> None:
-    """Adds facts from `xl debug-keys r`, which has domains by number, where no listing has them."""
-    called_so = _by_number(reads, names)
-    for read in reads:
-        if read.kind == "xl-dmesg":
-            if read.holds.domains:
-                notes.append(
-                    f"{read.path}: credits and loads of vCPUs and run queues are left out: they are of one instant"
-                )
-            for row in read.holds.domains:
-                domain = domains.setdefault(called_so.get(row.number, f"domain-{row.number}"), Domain())
-                domain.vcpus = row.vcpus if domain.vcpus is None else domain.vcpus
-                domain.params.setdefault("weight", row.weight)
-                domain.params.setdefault("cap", row.cap)
-                domain.scheduled_by = domain.scheduled_by or read.path
-
-
-def _add_vcpus(reads: Sequence[Read], names: Names, domains: dict[str, Domain], notes: list[str]) -> None:
-    online: dict[str, list[tuple[str, str]]] = {}
-    offline: dict[str, None] = {}
-    for vcpu in _last(reads, "xl-vcpu-list"):
-        offline[names.domain_name(vcpu.name, vcpu.domain)] = None
-        if vcpu.pcpu is not None:
-            online.setdefault(names.domain_name(vcpu.name, vcpu.domain), []).append((vcpu.hard, vcpu.soft))
-    notes += [f"domain `{name}` is left out: none of its vCPUs is online" for name in offline if name not in online]
-    for name in offline:
-        if name not in online:
-            domains.pop(name, None)
-    for name, masks in online.items():
-        domain = domains.setdefault(name, Domain())
-        if domain.vcpus not in (None, len(masks)):
-            notes.append(
-                f"{name}: `xl list` has {domain.vcpus} vCPUs online, and `xl vcpu-list` {len(masks)}, which are taken"
-            )
-        domain.vcpus = len(masks)
-        domain.affinity, domain.soft = [hard for hard, _ in masks], [soft for _, soft in masks]
-
-
-# ---- parameters ----
-
-
-def _add_params(read: Read, names: Names, domains: dict[str, Domain], notes: list[str]) -> None:
-    for pool in read.holds:
-        rows: dict[str, list[Mapping[str, Any]]] = {}
-        for row in pool.domains:
-            rows.setdefault(names.domain_name(str(row["name"]), row.get("id")), []).append(row)
-        notes += notes_on_columns(pool, read.path)
-        for name, of_domain in rows.items():
-            domain = domains.setdefault(name, Domain())
-            domain.pool = pool.pool or domain.pool
-            domain.scheduled_by = read.path
-            domain.params = domain_params(name, pool.scheduler, of_domain, notes, read.path)
-            vcpus = [row["vcpu"] + 1 for row in of_domain if isinstance(row.get("vcpu"), int)]
-            if domain.vcpus is None and vcpus:
-                domain.vcpus = min(max(vcpus), VCPUS_MOST)
-
-
-# ---- domains' files ----
-
-
-def _add_settings(domain: Domain, name: str, settings: Mapping[str, Value], path: Path, notes: list[str]) -> None:
-    """Adds settings of a domain's file where no listing has them."""
-
-    def number(setting: str) -> int | None:
-        value = settings.get(setting)
-        if value is not None and number_of(value) is None:
-            notes.append(left_out(name, setting, value, "no number", path))
-        return number_of(value)
-
-    vcpus = number("vcpus")
-    if domain.vcpus is None:
-        domain.vcpus = 1 if vcpus is None and "vcpus" not in settings else vcpus
-    if domain.vcpus is not None and not 1 <= domain.vcpus <= VCPUS_MOST:
-        notes.append(left_out(name, "vcpus", domain.vcpus, f"1 to {VCPUS_MOST} are possible", path))
-        domain.vcpus = None
-    if not domain.affinity and "cpus" in settings:
-        domain.affinity = _masks(settings["cpus"], domain.vcpus)
-    if not domain.soft and "cpus_soft" in settings:
-        domain.soft = _masks(settings["cpus_soft"], domain.vcpus)
-    for setting, param in _SETTINGS.items():
-        given = number(setting)
-        if given is not None and domain.params.setdefault(param, given) == given:
-            domain.scheduled_by = domain.scheduled_by or path
-    if domain.pool is None and isinstance(settings.get("pool"), str):
-        domain.pool = str(settings["pool"])
-    for setting, value in settings.items():
-        if _OF_SCHEDULING.fullmatch(setting) and setting not in _TAKEN:
-            notes.append(
-                left_out(name, setting, value, f"of a domain's file {', '.join(sorted(_TAKEN))} are taken", path)
-            )
-
-
-def _masks(given: object, vcpus: int | None) -> list[str]:
+def _masks(given: object, vcpus: int | None) -> tuple[str, ...]:
     """The masks of all vCPUs, or of each, in `cpus` and `cpus_soft`; vCPUs without a mask may run everywhere."""
     if not isinstance(given, list):
-        return [str(given)]
+        return (str(given),)
     masks = [*map(str, given), *["all"] * ((vcpus or 0) - len(given))]
-    return masks[:vcpus] if vcpus else masks
-
-
-# ---- memory ----
-
-
-def _add_memory(reads: Sequence[Read], names: Names, domains: Mapping[str, Domain]) -> None:
-    """Adds the nodes of domains' memory; without listings of it, the nodes that memory is allocated from."""
-    numbers = _by_number(reads, names)
-    for row in _last(reads, "xl-list"):
-        domain = domains.get(names.domain_name(row.name, row.number))
-        if domain is not None and row.nodes is not None and _NODES.fullmatch(row.nodes):
-            nodes = members(row.nodes)
-            domain.memory = dict.fromkeys(nodes, 1 / len(nodes))
-    pages: dict[str, dict[int, int]] = {}
-    dumps = [row for read in reads if read.kind == "xl-dmesg" for row in read.holds.memory]
-    for row in dumps:
-        if row.domain in numbers:
-            pages.setdefault(numbers[row.domain], {})[row.node] = row.pages
-    for name, on_nodes in pages.items():
-        total = sum(on_nodes.values())
-        if name in domains and total:
-            domains[name].memory = {node: count / total for node, count in on_nodes.items() if count}
+    return tuple(masks[:vcpus] if vcpus else masks)

@@ -1,11 +1,12 @@
-"""The number of a Xen host's pCPUs, and their numbers, where no table of `xl info -n` lists them."""
+"""The pCPUs of a Xen host by its listings, with a table of `xl info -n` or without."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from vcpulab.formats.kinds import Read
 from vcpulab.formats.xl_info import Info
-from vcpulab.hosts.pcpu_map import PcpuMap
+from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
 from vcpulab.hypervisors.settings import DOM0
 from vcpulab.hypervisors.xen import called
 
@@ -13,7 +14,19 @@ _PCPUS_MOST = 512
 """The most that a scenario can have."""
 
 
-def pcpus_named(reads: Sequence[Read], notes: list[str]) -> int:
+def pcpu_map(info: Info, reads: Sequence[Read], notes: list[str]) -> PcpuMap:
+    """The map of a host's CPUs, by `xl info` or else by the numbers that other listings name.
+
+    Args:
+        info: `xl info`, with what the log of booting says.
+        reads: all listings.
+        notes: receives a note on whatever is assumed.
+    """
+    placed = map_of(info, notes) or flat(_pcpus_named(reads, notes))
+    return replace(placed, numbered=_are_numbered(info, reads, placed, notes))
+
+
+def _pcpus_named(reads: Sequence[Read], notes: list[str]) -> int:
     """The number of pCPUs by other listings, where no `xl info` states it."""
     pools = [pool.size for read in reads if read.kind == "xl-cpupool-list" for pool in read.holds if pool.size]
     dom0 = [row.vcpus for read in reads if read.kind == "xl-list" for row in read.holds if row.number == 0]
@@ -37,7 +50,7 @@ def pcpus_named(reads: Sequence[Read], notes: list[str]) -> int:
     return pcpus
 
 
-def are_numbered(info: Info, reads: Sequence[Read], placed: PcpuMap, notes: list[str]) -> bool:
+def _are_numbered(info: Info, reads: Sequence[Read], placed: PcpuMap, notes: list[str]) -> bool:
     """`True`: CPU numbers in listings are those of the pCPUs; not so if unknown CPUs are offline."""
     last = info.settings.get("max_cpu_id", "")
     if info.cpus or not (last.isdecimal() and len(last) < 6 and int(last) >= placed.pcpus):
@@ -58,34 +71,6 @@ def are_numbered(info: Info, reads: Sequence[Read], placed: PcpuMap, notes: list
             "one; `xl info -n` says which they are"
         )
     return beyond is None
-
-
-def pool_pcpus(name: str, listed: str | None, first: str, placed: PcpuMap | None, notes: list[str]) -> str | None:
-    """The pCPUs of a CPU pool besides the first one; `None`: a scenario cannot have the pool, which is a note.
-
-    Args:
-        name: the pool.
-        listed: its CPUs in the host's numbers; `None`: not listed.
-        first: the pool that its domains are put into instead.
-        placed: the pCPUs; `None`: the host's numbers of them are not known.
-        notes: receives a note if the pool is left out.
-
-    Examples:
-        >>> from vcpulab.hosts.pcpu_map import flat
-        >>> notes = []
-        >>> [pool_pcpus("two", listed, "Pool-0", flat(4), notes) for listed in ("2-3", "7", None)]
-        ['2-3', None, None]
-        >>> for note in notes:
-        ...     print(note)
-        pool two: its CPUs `7`, leave no pool; its domains are put with those of Pool-0
-        pool two: its CPUs are not listed (`xl cpupool-list -c` does); its domains are put with those of Pool-0
-    """
-    pcpus = None if listed is None or placed is None else placed.of_host(listed)
-    if pcpus is not None and pcpus != "all":
-        return pcpus
-    reason = "are not listed (`xl cpupool-list -c` does)" if listed is None else f"`{listed}`, leave no pool"
-    notes.append(f"pool {name}: its CPUs {reason}; its domains are put with those of {first}")
-    return None
 
 
 def _named(reads: Iterable[Read]) -> Iterator[tuple[int, str]]:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from vcpulab.hosts.xen_domains import Domain
 from vcpulab.imports.work import IDLE_PERCENT, PERCENT
@@ -12,28 +11,36 @@ _SAME = 1.2
 """Numbered domains with the same settings are alike if the busiest uses so many times what the least busy one does."""
 
 
-def alike(domains: Mapping[str, Domain], notes: list[str]) -> Iterator[tuple[str, Domain, int]]:
-    """The domains, numbered ones that are alike as one, each with how many it stands for."""
+def alike(
+    domains: Mapping[str, Domain], used: Mapping[str, float], notes: list[str]
+) -> Iterator[tuple[str, Domain, float | None, int]]:
+    """The domains, numbered ones that are alike as one, each with its CPU use and how many it stands for.
+
+    Args:
+        domains: the domains by name.
+        used: the CPU use of those of which it is known, % of a pCPU.
+        notes: receives a note where the use of domains that are alike differs.
+    """
     rows: dict[str, list[str]] = {}
     for name in domains:
         rows.setdefault(name.rstrip("0123456789"), []).append(name)
     for stem, names in rows.items():
         count = len(names)
         numbered = [f"{stem}{number:0{len(str(count))}}" for number in range(1, count + 1)]
-        row = [domains[name] for name in names]
-        if count == 1 or not stem or sorted(names) != numbered or not _same(row):
-            yield from ((name, domains[name], 1) for name in names)
+        alike_settings = all(domains[name] == domains[names[0]] for name in names)
+        percents = [used.get(name, 0.0) for name in names]
+        if count == 1 or not stem or sorted(names) != numbered or not (alike_settings and _same(percents)):
+            yield from ((name, domains[name], used.get(name), 1) for name in names)
             continue
-        used = [domain.used for domain in row if domain.used is not None]
-        mean = math.fsum(used) / count if used else None
-        if len(set(used)) > 1:
-            notes.append(f"{in_short(numbered)}: {min(used):.4g} to {max(used):.4g} {PERCENT}; all get the mean")
-        yield stem, replace(row[0], used=mean), count
+        measured = [used[name] for name in names if name in used]
+        mean = math.fsum(measured) / count if measured else None
+        if len(set(measured)) > 1:
+            shown = f"{min(measured):.4g} to {max(measured):.4g} {PERCENT}"
+            notes.append(f"{in_short(numbered)}: {shown}; all get the mean")
+        yield stem, domains[names[0]], mean, count
 
 
-def _same(domains: Sequence[Domain]) -> bool:
-    """`True`: two domains have the same settings, and about the same CPU use."""
-    first, used = domains[0], [domain.used or 0.0 for domain in domains]
-    return all(replace(domain, used=first.used) == first for domain in domains) and max(used) <= (
-        IDLE_PERCENT if min(used) <= IDLE_PERCENT else _SAME * min(used)
-    )
+def _same(percents: Sequence[float]) -> bool:
+    """`True`: some domains have about the same CPU use."""
+    idle = min(percents) <= IDLE_PERCENT
+    return max(percents) <= (IDLE_PERCENT if idle else _SAME * min(percents))

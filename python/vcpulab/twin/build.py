@@ -19,7 +19,6 @@ from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin import decision_costs
 from vcpulab.twin.apps import BLOCKS_LEAST, conserving, drawn, in_stretches, replayed, slept_ns
 from vcpulab.twin.busy import all_told
-from vcpulab.twin.hosts import Setting
 from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
 from vcpulab.twin.messages.exchange import app_of, tasks_of
 from vcpulab.twin.messages.partners import with_partners
@@ -30,6 +29,7 @@ from vcpulab.twin.messages.wake_costs import Waking
 from vcpulab.twin.phase_text import inline_phases
 from vcpulab.twin.preemption_costs import resume_ns, without
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, Turns, span_ns, turns_of
+from vcpulab.twin.setting import Setting
 from vcpulab.twin.sources import Sources
 from vcpulab.twin.stretches import keep_nothing
 

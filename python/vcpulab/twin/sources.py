@@ -1,37 +1,23 @@
 """The files of a recorded host, and the facts gathered from them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from vcpulab import formats as recordings
 from vcpulab._work.progress import Progress
 from vcpulab.errors import RequestError
 from vcpulab.formats.errors import wrong
-from vcpulab.formats.xl import Vcpu, names_of
 from vcpulab.formats.xl_info import Info
-from vcpulab.formats.xl_sched import Sched
-from vcpulab.hosts import xen_release as release
 from vcpulab.hosts.kernel import kernel_of, params_of
 from vcpulab.hosts.kvm_host import KINDS as KVM_KINDS
 from vcpulab.hosts.kvm_host import KvmHost
 from vcpulab.hosts.kvm_threads import Roles, roles_of
-from vcpulab.hosts.xen_params import domain_params, notes_on_columns, scheduler_params
+from vcpulab.hosts.xen_host import XenHost, read_host
 
 _OF_XEN = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-cpupool-list", "xl-info")
 """The kinds of files of a Xen host that a twin uses besides the trace; other files need not be readable."""
-
-
-@dataclass(frozen=True)
-class Pool:
-    """A CPU pool besides the first one."""
-
-    scheduler: str
-    params: Mapping[str, int]
-    domains: frozenset[int]
-    """The numbers of the domains."""
 
 
 @dataclass
@@ -46,15 +32,11 @@ class Sources:
     scheduler: str | None = None
     """`None`: no file says it."""
     host_params: dict[str, int] = field(default_factory=dict)
-    pools: dict[str, "Pool"] = field(default_factory=dict)
-    """CPU pools besides the first one."""
-    pool_cpus: dict[str, str] = field(default_factory=dict)
-    """The CPUs of all pools, by `xl cpupool-list -c`."""
-    domain_params: dict[int, dict[str, int]] = field(default_factory=dict)
-    affinity: dict[tuple[int, int], str] = field(default_factory=dict)
-    """The affinity of a domain's vCPU in the host's numbers, where it is not `all`."""
-    soft_affinity: dict[tuple[int, int], str] = field(default_factory=dict)
+    """The recorded parameters of the scheduler as a whole."""
     info: Info = field(default_factory=lambda: Info({}))
+    """The host's CPUs."""
+    xen: XenHost | None = None
+    """The Xen host; `None`: a Linux host."""
     kvm: KvmHost | None = None
     """The Linux host; `None`: a Xen host."""
     roles: Roles = field(default_factory=Roles)
@@ -140,47 +122,46 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         sources.kvm = KvmHost()
         if threads is not None:
             sources.kvm.vcpu_threads = recordings.read_threads(threads)
-    # The parameters that a scheduler has depend on the release, which `xl info` says.
-    for source, kind in sorted(recordings_read, key=lambda read: read[1] == "xl-sched"):
+    listings = list(_listings(recordings_read, sources))
+    if sources.kvm is not None:
+        for listing in listings:
+            sources.kvm.take(listing.kind, listing.holds)
+        kernel = kernel_of(sources.kvm.linux)
+        sources.scheduler = None if kernel is None else kernel.scheduler
+        sources.info = sources.kvm.info
+    else:
+        _take_xen(sources, listings)
+    return sources
+
+
+def _listings(
+    recordings_read: Iterable[tuple[recordings.Source, recordings.Kind]], sources: Sources
+) -> Iterator[recordings.Read]:
+    """The listings of the recorded host; other files are notes."""
+    for source, kind in recordings_read:
         path = Path(source)
         # What a domain's file says that matters, its vCPUs show.
         if kind in ("xentrace", "sched-text", "xl-cfg"):
             continue
-        if kind in _OF_XEN or kind in KVM_KINDS:
-            _take(sources, path, kind, recordings.read(source, kind).holds)
-        else:
+        if kind not in _OF_XEN and kind not in KVM_KINDS:
             sources.notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
-    if sources.kvm is not None:
-        kernel = kernel_of(sources.kvm.linux)
-        sources.scheduler = None if kernel is None else kernel.scheduler
-        sources.info = sources.kvm.info
-    return sources
+        elif (kind in KVM_KINDS) != (sources.kvm is not None):
+            host_kind = "a KVM host" if sources.kvm is None else "a Xen host"
+            sources.notes.append(f"{path}: not used: {kind} is of {host_kind}, and the recording is not")
+        else:
+            yield recordings.read(source, kind)
 
 
-def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> None:
-    if sources.kvm is not None and kind in KVM_KINDS:
-        sources.kvm.take(kind, holds)
-    elif sources.kvm is not None or kind in KVM_KINDS:
-        host_kind = "a KVM host" if sources.kvm is None else "a Xen host"
-        sources.notes.append(f"{path}: not used: {kind} is of {host_kind}, and the recording is not")
-    elif kind == "xl-list":
-        sources.names.update(names_of(holds))
-    elif kind == "xl-vcpu-list":
-        vcpus: list[Vcpu] = holds
-        sources.names.update((vcpu.domain, vcpu.name) for vcpu in vcpus)
-        sources.affinity.update(((vcpu.domain, vcpu.number), vcpu.hard) for vcpu in vcpus if vcpu.hard != "all")
-        sources.soft_affinity.update(((vcpu.domain, vcpu.number), vcpu.soft) for vcpu in vcpus if vcpu.soft != "all")
-    elif kind == "xl-sched":
-        scheds: list[Sched] = holds
-        _take_schedulers(sources, path, *scheds)
-    elif kind == "xl-cpupool-list":
-        sources.pool_cpus.update((pool.name, pool.cpus) for pool in holds if pool.cpus is not None)
-    else:
-        sources.info = holds
-        fields: Mapping[str, str] = holds.settings
-        if sources.cpu_mhz is None and "cpu_mhz" in fields:
-            sources.cpu_mhz = _mhz(path, fields["cpu_mhz"])
-        sources.scheduler = sources.scheduler or fields.get("xen_scheduler")
+def _take_xen(sources: Sources, listings: Sequence[recordings.Read]) -> None:
+    for listing in listings:
+        if listing.kind == "xl-info" and sources.cpu_mhz is None and "cpu_mhz" in listing.holds.settings:
+            sources.cpu_mhz = _mhz(listing.path, listing.holds.settings["cpu_mhz"])
+    sources.xen = host = read_host(listings)
+    first = host.pools[0]
+    sources.info, sources.names = host.info, dict(host.names)
+    sources.scheduler = None if first.is_assumed else first.scheduler
+    sources.host_params = dict(first.params)
+    sources.notes += [*(note for pool in host.pools for note in pool.notes if not pool.is_assumed), *host.notes]
 
 
 def _mhz(path: Path, text: str) -> float:
@@ -188,22 +169,3 @@ def _mhz(path: Path, text: str) -> float:
     if not 1 <= mhz <= 100_000:
         raise wrong(str(path), None, text, "a frequency as cpu_mhz, 1 to 100000")
     return mhz
-
-
-def _take_schedulers(sources: Sources, path: Path, first: Sched, *further: Sched) -> None:
-    sources.scheduler = first.scheduler or sources.scheduler
-    for sched in (first, *further):
-        scheduler = sched.scheduler or sources.scheduler or ""
-        params = scheduler_params(sched, scheduler, release.params_of(scheduler, sources.info.settings), sources.notes)
-        rows: dict[int, list[Mapping[str, Any]]] = {}
-        for row in sched.domains:
-            rows.setdefault(int(row["id"]), []).append(row)
-            sources.names.setdefault(int(row["id"]), str(row["name"]))
-        if sched is first:
-            sources.host_params |= params
-        else:
-            sources.pools[sched.pool] = Pool(scheduler, params, frozenset(rows))
-        sources.notes += notes_on_columns(sched, path)
-        for number, of_domain in rows.items():
-            values = domain_params(sources.name(number), scheduler, of_domain, sources.notes, path)
-            sources.domain_params.setdefault(number, values)

@@ -5,13 +5,12 @@ from functools import cached_property
 from itertools import chain, count
 from typing import Any
 
+from vcpulab.formats.xl_info import Info
 from vcpulab.hosts.kernel import POLICIES, kernel_of
 from vcpulab.hosts.kvm_host import KvmHost, tables_around
 from vcpulab.hosts.kvm_threads import SHARE_LEAST, SMALL
 from vcpulab.hosts.pcpu_map import PcpuMap
-from vcpulab.hosts.xen_params import accepted
-from vcpulab.hosts.xen_pcpus import pool_pcpus
-from vcpulab.hosts.xen_release import params_of, rules_of
+from vcpulab.hosts.xen_host import Pool, XenHost
 from vcpulab.hypervisors.command_line import read_options
 from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario.catalogue import generation_of
@@ -36,29 +35,33 @@ class Setting:
         """The KVM host; `None`: it is one of Xen's, or is to be."""
         return self.sources.kvm if self.used in POLICIES else None
 
+    @cached_property
+    def xen(self) -> XenHost:
+        """The host under a scheduler of Xen's; another scheduler than the recorded one has its own defaults."""
+        recorded = self.sources.xen or XenHost(Info({}), (Pool(POOL_0, self.used),))
+        host = recorded if self.used == self.sources.scheduler else recorded.under(self.used)
+        return host.on(self.placed, self.notes)
+
     def host(self) -> tuple[dict[str, Any], list[str]]:
         """The fields of the host, and what is to be known of them."""
         if self.kvm is not None:
             return self._of_kvm(self.kvm)
-        rules = None if generation_of(self.used) is None else rules_of(self.used, self.sources.info.settings)
+        pool = self.xen.pools[0]
+        rules = self.xen.rules(pool)
         fields: dict[str, Any] = {"scheduler": self.used}
         if rules is not None:
             fields["generation"] = rules.generation
-            command_line = self.sources.info.settings.get("xen_commandline", "")
-            options = read_options(command_line, self.used, rules.generation)
+            options = read_options(self.xen.info.settings.get("xen_commandline", ""), self.used, rules.generation)
             gran = self.placed.granularity(options.granularity, self.notes)
             if gran:
                 fields["sched_gran"] = gran
-            # Another scheduler than the recorded one has its own defaults.
             given = options.params if self.used == self.sources.scheduler else {}
             fields |= {name: value for name, (value, _) in given.items()}
             if not rules.exact:
                 self.notes.append(rules.explanation)
         if self.sources.of_linux:
             fields["toolstack"] = "libvirt"
-        if self.used == self.sources.scheduler:
-            fields |= self.sources.host_params
-        return fields, [rules.explanation] if rules is not None and rules.exact else []
+        return fields | dict(pool.params), [rules.explanation] if rules is not None and rules.exact else []
 
     def _of_kvm(self, kvm: KvmHost) -> tuple[dict[str, Any], list[str]]:
         kernel = kernel_of(kvm.linux)
@@ -127,33 +130,23 @@ class Setting:
     def around(self) -> dict[str, Any]:
         """The tables around domains: CPU pools of a Xen host, control groups of a KVM host."""
         if self.sources.kvm is None:
-            tables = {plain_name(name): table for name, table in self._pools.items()}
+            tables = {plain_name(pool.name): self._pool(pool) for pool in self.xen.pools[1:]}
             return {"pool": tables} if tables else {}
         roles = self.sources.roles
         daemons = [daemon.cgroup for daemon in roles.daemons.values() if daemon.serves is None]
         tables = {} if self.kvm is None else tables_around(roles.vms, daemons, self.kvm, self.placed)
         return {"cgroup": tables} if tables else {}
 
-    @cached_property
-    def _pools(self) -> dict[str, dict[str, Any]]:
-        """The CPU pools whose CPUs are listed, by name on the host; a scenario has no others."""
-        tables = {}
-        for name, pool in self.sources.pools.items():
-            cpus = pool_pcpus(name, self.sources.pool_cpus.get(name), POOL_0, self.placed, self.notes)
-            if cpus is None:
-                continue
-            # As the host: another scheduler than the recorded one has its own defaults.
-            recorded = self.used == self.sources.scheduler
-            scheduler, params = (pool.scheduler, pool.params) if recorded else (self.used, {})
-            rules = rules_of(scheduler, self.sources.info.settings) if generation_of(scheduler) is not None else None
-            generation = {"generation": rules.generation} if rules is not None else {}
-            tables[name] = {"pcpus": cpus, "scheduler": scheduler} | generation | dict(params)
-        return tables
+    def _pool(self, pool: Pool) -> dict[str, Any]:
+        rules = self.xen.rules(pool)
+        generation = {"generation": rules.generation} if rules is not None else {}
+        return {"pcpus": pool.pcpus, "scheduler": pool.scheduler} | generation | dict(pool.params)
 
     def domain(self, number: int, vcpus: int) -> dict[str, Any]:
         """The fields of a domain with so many vCPUs, but for its applications."""
         if self.sources.kvm is None:
-            return self._domain_of_xen(number, vcpus)
+            name = self.sources.name(number)
+            return self.xen.fields_of(name, self.xen.domain(number, vcpus), vcpus, self.placed, self.notes)
         if self.kvm is None:
             return {"vcpus": vcpus}
         name = self.sources.names.get(number, "")
@@ -163,25 +156,3 @@ class Setting:
         vm = self.sources.roles.vms[name]
         # Some may not have run while it was recorded.
         return self.kvm.fields_of(vm, max(vcpus, vm.machine.vcpus or 0), self.placed, self.notes)
-
-    def _domain_of_xen(self, number: int, vcpus: int) -> dict[str, Any]:
-        sources = self.sources
-        table: dict[str, Any] = {"vcpus": vcpus}
-        scheduler = self.used
-        for name, pool in sources.pools.items():
-            if number in pool.domains and name in self._pools:
-                table["pool"], scheduler = plain_name(name), pool.scheduler
-        if self.used == sources.scheduler:
-            params = {
-                param["name"]: param
-                for param in params_of(scheduler, sources.info.settings)
-                if param["scope"] == "domain"
-            }
-            values = sources.domain_params.get(number, {})
-            table |= accepted(sources.name(number), values, params, vcpus, notes=self.notes)
-        for kind, masks in (("affinity", sources.affinity), ("soft_affinity", sources.soft_affinity)):
-            if any((number, vcpu) in masks for vcpu in range(vcpus)):
-                owner = f"{kind} of {sources.name(number)}"
-                listed = [masks.get((number, vcpu), "all") for vcpu in range(vcpus)]
-                table[kind] = [self.placed.set_of(mask, owner, self.notes) for mask in listed]
-        return table
