@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from vcpulab.twin.messages.partners import with_partners
 from vcpulab.twin.messages.softirq import softirq_kinds
 from vcpulab.twin.messages.tasks import Sample, Task
 from vcpulab.twin.messages.ticks import Tick, alike, recognise, tick_and_demands
-from vcpulab.twin.messages.turns import TIME, Kind, Received, VcpuTurns
+from vcpulab.twin.messages.turns import TIME, Beliefs, Kind, Received
 from vcpulab.twin.preemption_costs import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.sources import Sources
@@ -409,9 +410,10 @@ def test_what_wakes_no_process_is_told_from_ticks_that_do_not_come() -> None:
             heard.append(Received((kind,), is_sure=True))
         turns.append(Turn(((end - now, None),), dom0, now, 0, end - now, wakes - end))
         now = wakes
-    its = VcpuTurns((1, 0), Turns((1, 0), 0, turns))
-    its.received, its.frequent_kinds = heard, {question, receipt}
-    assert softirq_kinds(its) == {receipt}
+    facts = Beliefs.of((1, 0), Turns((1, 0), 0, turns))
+    sends = [frozenset[Vcpu]() for _ in turns]
+    beliefs = replace(facts, sends=sends, received=heard, frequent_kinds={question, receipt})
+    assert softirq_kinds(beliefs) == {receipt}
 
 
 def test_receipts_wake_no_process(scratch: Path) -> None:
@@ -461,13 +463,16 @@ def test_messages_save_no_more_than_they_take() -> None:
     receipt, odd, other = Kind((0, 0), (1, 0)), Kind((0, 0)), Kind((0, 0), (2, 0))
     runs = [30] * 17 + [35] * 8 + [300]
     turns = [Turn(((run * US, None),), (0, 0), at * 5000 * US, 0, run * US, 4000 * US) for at, run in enumerate(runs)]
-    its = VcpuTurns((1, 0), Turns((1, 0), 0, turns))
-    its.costs, its.frequent_kinds = {receipt: 30e3, odd: 320e3, other: 310e3}, {receipt, other}
-    its.received = [Received((receipt,), is_sure=True)] * 17 + [Received((odd, receipt), is_sure=True)] * 8
-    its.received.append(Received((receipt, other), is_sure=True))
-    assert saves(its) == 0, "exceptions tell nothing"
-    its.frequent_kinds = {receipt, odd, other}
-    assert saves(its) == 30e3, "no more than the least of them takes"
+    received = [Received((receipt,), is_sure=True)] * 17 + [Received((odd, receipt), is_sure=True)] * 8
+    received.append(Received((receipt, other), is_sure=True))
+    beliefs = replace(
+        Beliefs.of((1, 0), Turns((1, 0), 0, turns)),
+        costs={receipt: 30e3, odd: 320e3, other: 310e3},
+        frequent_kinds={receipt, other},
+        received=received,
+    )
+    assert saves(beliefs) == 0, "exceptions tell nothing"
+    assert saves(replace(beliefs, frequent_kinds={receipt, odd, other})) == 30e3, "no more than the least of them takes"
 
 
 def test_ticks_are_told_where_most_come_with_something_to_do() -> None:

@@ -82,7 +82,7 @@ def test_attribution_changes_nothing_after_the_third_pass(
 
     def received(passes: int) -> dict[tuple[int, int], list[Received]]:
         monkeypatch.setattr(attribution, "_PASSES", passes)
-        return {vcpu: its.received for vcpu, its in attributed(turns, found).items()}
+        return {vcpu: list(its.received) for vcpu, its in attributed(turns, found).items()}
 
     settled = received(3)
     assert settled == received(4)

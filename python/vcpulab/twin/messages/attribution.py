@@ -6,7 +6,8 @@ others received, so that all is inferred again some times.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from heapq import nsmallest
 from itertools import combinations
 from typing import NamedTuple
@@ -14,7 +15,8 @@ from typing import NamedTuple
 from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.messages.costs import costs, frequent, has_long_timer, saves
 from vcpulab.twin.messages.fractions import parts
-from vcpulab.twin.messages.turns import ALWAYS, CLEARLY, NEVER, TIME, Kind, Received, VcpuTurns
+from vcpulab.twin.messages.sent import with_sent
+from vcpulab.twin.messages.turns import ALWAYS, CLEARLY, NEVER, TIME, Beliefs, Kind, Received, VcpuTurns
 from vcpulab.twin.sequences import Turns
 
 _ASKED_MOST = 4
@@ -31,51 +33,89 @@ _PASSES = 6
 after the third pass."""
 
 
-def attributed(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, VcpuTurns]:
+def attributed(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Beliefs]:
     """The turns of each vCPU, with the messages that each has received.
 
     Args:
         turns: of each of these vCPUs.
         links: who wakes whom.
     """
-    all_turns = {vcpu: VcpuTurns(vcpu, history) for vcpu, history in turns.items()}
-    for waker, woken in sorted(links):
-        if waker in all_turns and woken in all_turns:
-            all_turns[waker].targets.append(all_turns[woken])
-    _look(all_turns)
-    for receiver in all_turns.values():
-        receiver.received = [Received(receiver.woken_by(turn), is_sure=False) for turn in range(len(receiver.turns))]
-    in_time = sorted(
-        (ended, vcpu, turn) for vcpu, receiver in all_turns.items() for turn, ended in enumerate(receiver.ended)
-    )
+    beliefs = _seen(_linked({vcpu: Beliefs.of(vcpu, history) for vcpu, history in turns.items()}, links))
+    beliefs = {
+        vcpu: replace(each, received=[Received(each.woken_by(turn), is_sure=False) for turn in range(len(each.turns))])
+        for vcpu, each in beliefs.items()
+    }
+    in_time = sorted((ended, vcpu, turn) for vcpu, each in beliefs.items() for turn, ended in enumerate(each.ended))
+    order = [(vcpu, turn) for _, vcpu, turn in in_time]
     for _ in range(_PASSES):
-        for _, vcpu, turn in in_time:
-            all_turns[vcpu].received[turn] = _attribute(all_turns[vcpu], turn, all_turns)
-        for receiver in all_turns.values():
-            receiver.frequent_kinds = frequent(receiver.received)
-            receiver.costs, receiver.clean = costs(receiver)
-            receiver.saves = saves(receiver)
-            receiver.has_long_timer = has_long_timer(receiver)
-        all_parts = {vcpu: parts(receiver) for vcpu, receiver in all_turns.items()}
-        for vcpu, receiver in all_turns.items():
-            receiver.parts = all_parts[vcpu]
-        for receiver in all_turns.values():
-            _find_timers(receiver, all_turns)
-        _look(all_turns)
-    return all_turns
+        beliefs = _attribution(beliefs, order)
+        beliefs = {vcpu: _with_costs(each) for vcpu, each in beliefs.items()}
+        beliefs = {vcpu: replace(each, parts=parts(each, beliefs)) for vcpu, each in beliefs.items()}
+        beliefs = _seen({vcpu: _with_timers(each, beliefs) for vcpu, each in beliefs.items()})
+    return beliefs
 
 
-def _look(all_turns: Mapping[Vcpu, VcpuTurns]) -> None:
-    """Finds out what wake-ups show, by what is known of ticks and timers."""
-    for receiver in all_turns.values():
-        receiver.within, receiver.hides = [[] for _ in receiver.turns], set()
-        receiver.know_sent()
-    for receiver in all_turns.values():
-        _overlap(receiver)
+def _linked(beliefs: Mapping[Vcpu, Beliefs], links: Set[Link]) -> dict[Vcpu, Beliefs]:
+    """The beliefs with the vCPUs that each vCPU wakes."""
+    targets: dict[Vcpu, list[VcpuTurns]] = {vcpu: [] for vcpu in beliefs}
+    for waker, woken in sorted(links):
+        if waker in beliefs and woken in beliefs:
+            targets[waker].append(beliefs[woken])
+    return {vcpu: replace(each, targets=targets[vcpu]) for vcpu, each in beliefs.items()}
 
 
-def _find_timers(receiver: VcpuTurns, all_turns: Mapping[Vcpu, VcpuTurns]) -> None:
-    """Notes which turns a timer began though somebody ran that sends to it at other times: by their CPU time.
+def _seen(beliefs: Mapping[Vcpu, Beliefs]) -> dict[Vcpu, Beliefs]:
+    """The beliefs with what wake-ups show of messages, by what is believed of ticks and timers."""
+    sent = {vcpu: with_sent(each, beliefs) for vcpu, each in beliefs.items()}
+    within: dict[Vcpu, list[list[tuple[Vcpu, int]]]] = {vcpu: [[] for _ in each.turns] for vcpu, each in sent.items()}
+    hides: dict[Vcpu, set[tuple[int, Vcpu]]] = {vcpu: set() for vcpu in sent}
+    for vcpu, sender in sent.items():
+        for turn, target, at in _overlaps(sender):
+            within[target][at].append((vcpu, turn))
+            hides[vcpu].add((turn, target))
+    return {vcpu: replace(each, within=within[vcpu], hides=hides[vcpu]) for vcpu, each in sent.items()}
+
+
+def _overlaps(sender: Beliefs) -> Iterator[tuple[int, Vcpu, int]]:
+    """The turns of a vCPU, each with a target and its turn that may have been sent more to than wake-ups show."""
+    for turn, (ran, ended) in enumerate(zip(sender.ran, sender.ended, strict=True)):
+        if sender.is_tick(turn):
+            continue
+        for target in sender.targets:
+            at = bisect_left(target.woke, ended) - 1
+            if at >= 0 and target.ended[at] > ran and at not in sender.begins.get((turn, target.vcpu), ()):
+                yield turn, target.vcpu, at
+
+
+def _attribution(beliefs: Mapping[Vcpu, Beliefs], order: Iterable[tuple[Vcpu, int]]) -> dict[Vcpu, Beliefs]:
+    """Step 1: the messages of all turns in the order in which they end. Later turns depend on earlier ones."""
+    received = {vcpu: list(each.received) for vcpu, each in beliefs.items()}
+    inferred_sends = {vcpu: dict(each.inferred_sends) for vcpu, each in beliefs.items()}
+    after = {
+        vcpu: replace(each, received=received[vcpu], inferred_sends=inferred_sends[vcpu])
+        for vcpu, each in beliefs.items()
+    }
+    for vcpu, turn in order:
+        received[vcpu][turn], sends = _attribute(after[vcpu], turn, after)
+        for (sender, sender_turn), is_sent in sends.items():
+            inferred_sends[sender][sender_turn, vcpu] = is_sent
+    return after
+
+
+def _with_costs(receiver: Beliefs) -> Beliefs:
+    """Step 2: the costs of each kind of messages, by the turns that surely received one, or several."""
+    receiver = replace(receiver, frequent_kinds=frequent(receiver.received))
+    cpu_ns, clean = costs(receiver)
+    receiver = replace(receiver, costs=cpu_ns, clean=clean)
+    return replace(receiver, saves=saves(receiver), has_long_timer=has_long_timer(receiver))
+
+
+def _with_timers(receiver: Beliefs, beliefs: Mapping[Vcpu, Beliefs]) -> Beliefs:
+    return replace(receiver, by_timer=receiver.by_timer | set(_by_timer(receiver, beliefs)))
+
+
+def _by_timer(receiver: Beliefs, beliefs: Mapping[Vcpu, Beliefs]) -> Iterator[int]:
+    """The turns that a timer began though a vCPU ran that sends to the receiver at other times: by their CPU time.
 
     As long as nothing says what follows its timer: those that take longer than any message, though nothing is sent for
     what that one had received, and nothing else can have come.
@@ -102,39 +142,33 @@ def _find_timers(receiver: VcpuTurns, all_turns: Mapping[Vcpu, VcpuTurns]) -> No
                 CLEARLY * abs(ran - timer) <= min(abs(ran - typical) for typical in (0, *message_costs)),
             )
         if is_timer:
-            kinds = all_turns[sender].behind(receiver.turns[turn - 1].sender_turn, receiver, turn)
-            if all(all_turns[sender].part(kind, receiver.vcpu) < most for kind in kinds):
-                receiver.by_timer.add(turn)
-
-
-def _overlap(sender: VcpuTurns) -> None:
-    """Notes which turns of its targets the turns of a vCPU may have sent more to than they show."""
-    for turn, (ran, ended) in enumerate(zip(sender.ran, sender.ended, strict=True)):
-        if sender.is_tick(turn):
-            continue
-        for target in sender.targets:
-            at = bisect_left(target.woke, ended) - 1
-            if at >= 0 and target.ended[at] > ran and at not in sender.begins.get((turn, target.vcpu), ()):
-                target.within[at].append((sender, turn))
-                sender.hides.add((turn, target.vcpu))
+            kinds = beliefs[sender].behind(receiver.turns[turn - 1].sender_turn, receiver, turn)
+            if all(beliefs[sender].part(kind, receiver.vcpu) < most for kind in kinds):
+                yield turn
 
 
 class _Candidate(NamedTuple):
     """A message that a turn may have received: who may have sent it, in which turn."""
 
-    sender: VcpuTurns
+    sender: Vcpu
     turn: int
     kind: Kind
 
 
-def _attribute(receiver: VcpuTurns, turn: int, all_turns: Mapping[Vcpu, VcpuTurns]) -> Received:
-    """The messages that a turn has received, by the turns of other vCPUs as attributed up to now."""
+def _attribute(
+    receiver: Beliefs, turn: int, beliefs: Mapping[Vcpu, Beliefs]
+) -> tuple[Received, dict[tuple[Vcpu, int], bool]]:
+    """The messages that a turn has received, by the turns of other vCPUs as attributed up to now.
+
+    Returns:
+        The messages, and for each turn of another vCPU of which the CPU time tells it, whether it sent one.
+    """
     # Why its first turn began a recording does not say: what it led to is told apart from there.
     kinds = [TIME] if turn == 0 else list[Kind]()
     sender = receiver.sender(turn)
     is_sure = turn > 0
     if sender is not None:
-        source, source_turn = all_turns[sender], receiver.turns[turn - 1].sender_turn
+        source, source_turn = beliefs[sender], receiver.turns[turn - 1].sender_turn
         behind = source.behind(source_turn, receiver, turn)
         sent = [kind.then(sender) for kind in behind] or receiver.only_from(sender)
         always = len(sent) > 1 and all(source.part(kind, receiver.vcpu) >= ALWAYS for kind in behind)
@@ -144,36 +178,37 @@ def _attribute(receiver: VcpuTurns, turn: int, all_turns: Mapping[Vcpu, VcpuTurn
     elif turn > 0 and not receiver.by_tick(turn):
         kinds.append(TIME)
     candidates: list[_Candidate] = []
-    for source, source_turn in sorted(receiver.within[turn], key=lambda each: each[0].ended[each[1]]):
+    for name, source_turn in sorted(receiver.within[turn], key=lambda each: beliefs[each[0]].ended[each[1]]):
+        source = beliefs[name]
         is_sure = is_sure and bool(source.received[source_turn].kinds)
         for kind in source.hidden(source_turn, receiver.vcpu):
             if source.part(kind, receiver.vcpu) >= ALWAYS:
                 if kind.answers(receiver.vcpu) or receiver.has_time(turn, kinds, kind.then(source.vcpu)):
                     kinds.append(kind.then(source.vcpu))
             else:
-                candidates.append(_Candidate(source, source_turn, kind.then(source.vcpu)))
+                candidates.append(_Candidate(source.vcpu, source_turn, kind.then(source.vcpu)))
     if (receiver.by_tick(turn) or receiver.has_long_timer) and TIME not in kinds and not receiver.is_tick(turn):
         # The wait after the wake-up may have been so long that the timer of the vCPU expired meanwhile.
-        candidates.append(_Candidate(receiver, turn, TIME))
+        candidates.append(_Candidate(receiver.vcpu, turn, TIME))
     return _decided(receiver, turn, Received(tuple(kinds), is_sure), candidates)
 
 
-def _decided(receiver: VcpuTurns, turn: int, received: Received, candidates: Sequence[_Candidate]) -> Received:
+def _decided(
+    receiver: Beliefs, turn: int, received: Received, candidates: Sequence[_Candidate]
+) -> tuple[Received, dict[tuple[Vcpu, int], bool]]:
     """The messages of a turn: those that it has certainly received, and those candidates that explain its CPU time."""
     if len(received.kinds) > _RECEIVED_MOST:
-        return Received(received.kinds[:_RECEIVED_MOST], is_sure=False)
+        return Received(received.kinds[:_RECEIVED_MOST], is_sure=False), {}
     if not candidates or not received.is_sure:
-        return received
+        return received, {}
     arrived = _explained(receiver, turn, received.kinds, [each.kind for each in candidates])
     if arrived is None:
-        return received._replace(is_sure=False)
-    for number, each in enumerate(candidates):
-        if each.kind != TIME:
-            each.sender.inferred_sends[each.turn, receiver.vcpu] = number in arrived
-    return Received((*received.kinds, *(candidates[number].kind for number in sorted(arrived))), is_sure=True)
+        return received._replace(is_sure=False), {}
+    sends = {(each.sender, each.turn): number in arrived for number, each in enumerate(candidates) if each.kind != TIME}
+    return Received((*received.kinds, *(candidates[number].kind for number in sorted(arrived))), is_sure=True), sends
 
 
-def _explained(receiver: VcpuTurns, turn: int, kinds: Sequence[Kind], may: Sequence[Kind]) -> Set[int] | None:
+def _explained(receiver: Beliefs, turn: int, kinds: Sequence[Kind], may: Sequence[Kind]) -> Set[int] | None:
     """The candidate messages that a turn received, by the vCPUs that it woke and its CPU time.
 
     Returns:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from statistics import median
 
-from vcpulab.twin.messages.turns import SAMPLES_LEAST, TIME, Kind, Received, VcpuTurns
+from vcpulab.twin.messages.turns import SAMPLES_LEAST, TIME, Beliefs, Kind, Received
 
 OF_TURNS_LEAST = 0.04
 """The least fraction of a vCPU's messages that a kind has, or of the turns with a kind that show whether something
@@ -21,7 +21,7 @@ def frequent(received: Sequence[Received]) -> Set[Kind]:
     return {kind for kind, count in counts.items() if count >= least or kind == TIME}
 
 
-def costs(receiver: VcpuTurns) -> tuple[dict[Kind, float], Set[Kind]]:
+def costs(receiver: Beliefs) -> tuple[dict[Kind, float], Set[Kind]]:
     """CPU time of each kind of messages: of the turns that surely received one alone, the median.
 
     Returns:
@@ -38,7 +38,7 @@ def costs(receiver: VcpuTurns) -> tuple[dict[Kind, float], Set[Kind]]:
     return {kind: median(times) for kind, times in (ran | clean).items() if len(times) >= SAMPLES_LEAST}, set(clean)
 
 
-def saves(receiver: VcpuTurns) -> float:
+def saves(receiver: Beliefs) -> float:
     """The CPU time saved for each further message of a turn, by turns that surely received several.
 
     Only kinds count that are no exceptions. The saving is at most the cost of the cheapest of them.
@@ -52,7 +52,7 @@ def saves(receiver: VcpuTurns) -> float:
     return min(max(median(several), 0.0), *costs.values()) if len(several) >= SAMPLES_LEAST else 0.0
 
 
-def has_long_timer(receiver: VcpuTurns) -> bool:
+def has_long_timer(receiver: Beliefs) -> bool:
     """`True`: the timer's work takes so much longer than any message that it cannot be confused with messages."""
     messages = receiver.frequent_kinds - {TIME}
     if TIME not in receiver.costs or not messages or not messages <= receiver.costs.keys():

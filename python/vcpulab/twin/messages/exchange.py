@@ -6,6 +6,7 @@ of the recorded reactions to such a message: it computes, and sends the same mes
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from vcpulab.twin.links import Link, Vcpu
 from vcpulab.twin.messages.attribution import attributed
 from vcpulab.twin.messages.tasks import Task, VcpuTasks, receipts
 from vcpulab.twin.messages.ticks import Tick
-from vcpulab.twin.messages.turns import TIME, Action, Kind, VcpuTurns
+from vcpulab.twin.messages.turns import TIME, Action, Beliefs, Kind
 from vcpulab.twin.messages.wake_costs import Waking, waking
 from vcpulab.twin.sequences import Turns
 from vcpulab.twin.stretches import mean_stretch
@@ -40,48 +41,45 @@ def tasks_of(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> Exchange:
         turns: of each of these vCPUs.
         links: who wakes whom.
     """
-    all_turns = attributed(turns, links)
-    costs = {vcpu: vcpu_turns for vcpu, vcpu_turns in waking(all_turns).items() if vcpu_turns.ns > 0}
-    alone = [
-        vcpu_turns.costs[kind]
-        for vcpu_turns in all_turns.values()
-        for kind in receipts(vcpu_turns)
-        if kind in vcpu_turns.costs
-    ]
+    beliefs = attributed(turns, links)
+    wake_costs = {vcpu: cost for vcpu, cost in waking(beliefs).items() if cost.ns > 0}
+    alone = [each.costs[kind] for each in beliefs.values() for kind in receipts(each) if kind in each.costs]
     receipt_ns = median(alone) if alone else None
-    vcpu_tasks = [VcpuTasks(vcpu_turns, costs, receipt_ns) for vcpu_turns in all_turns.values()]
-    _answer(all_turns, {(each.vcpu_turns.vcpu, each.anchor) for each in vcpu_tasks if each.anchor is not None})
-    tasks = [task for each in vcpu_tasks for task in each.tasks()]
-    ticks = {
-        vcpu: vcpu_turns.recognised.tick for vcpu, vcpu_turns in all_turns.items() if vcpu_turns.recognised is not None
-    }
-    return Exchange(_reached(tasks), ticks, costs)
+    vcpu_tasks = {vcpu: VcpuTasks(each, wake_costs, receipt_ns) for vcpu, each in beliefs.items()}
+    awaited = {(vcpu, each.anchor) for vcpu, each in vcpu_tasks.items() if each.anchor is not None}
+    certain = _answered(beliefs, awaited)
+    tasks = [task for vcpu, each in vcpu_tasks.items() for task in each.under(certain[vcpu]).tasks()]
+    ticks = {vcpu: each.recognised.tick for vcpu, each in beliefs.items() if each.recognised is not None}
+    return Exchange(_reached(tasks), ticks, wake_costs)
 
 
-def _answer(all_turns: Mapping[Vcpu, VcpuTurns], awaited: Set[tuple[Vcpu, Kind]]) -> None:
-    """Makes certain what leads to answers that somebody awaits before it goes on: it went on, so each came, and once.
+def _answered(beliefs: Mapping[Vcpu, Beliefs], awaited: Set[tuple[Vcpu, Kind]]) -> dict[Vcpu, Beliefs]:
+    """The beliefs with certainty about what leads to answers that a vCPU awaits: it went on, so each came, and once.
 
     Args:
-        all_turns: what is known of each vCPU's turns.
+        beliefs: about each vCPU's turns.
         awaited: who awaits which kinds of messages.
     """
+    parts = {vcpu: dict(each.parts) for vcpu, each in beliefs.items()}
+    once: dict[Vcpu, set[tuple[Kind, Vcpu]]] = {vcpu: set() for vcpu in beliefs}
     left, done = list(awaited), set(awaited)
     while left:
         waits, kind = left.pop()
         leads = [
             (sender, received, part)
-            for sender in all_turns.values()
-            for (received, target), part in sender.parts.items()
-            if target == waits and received.then(sender.vcpu) == kind
+            for sender in beliefs
+            for (received, target), part in parts[sender].items()
+            if target == waits and received.then(sender) == kind
         ]
         if all(part < _MOSTLY for _, _, part in leads):
             continue
         for sender, received, part in leads:
-            sender.parts[received, waits] = float(part >= _MOSTLY)
-            sender.once.add((received, waits))
-            if part >= _MOSTLY and received != TIME and (sender.vcpu, received) not in done:
-                done.add((sender.vcpu, received))
-                left.append((sender.vcpu, received))
+            parts[sender][received, waits] = float(part >= _MOSTLY)
+            once[sender].add((received, waits))
+            if part >= _MOSTLY and received != TIME and (sender, received) not in done:
+                done.add((sender, received))
+                left.append((sender, received))
+    return {vcpu: replace(each, parts=parts[vcpu], once=once[vcpu]) for vcpu, each in beliefs.items()}
 
 
 def _reached(tasks: Sequence[Task]) -> list[Task]:

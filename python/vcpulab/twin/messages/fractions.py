@@ -11,15 +11,19 @@ from typing import NamedTuple
 
 from vcpulab.twin.links import Vcpu
 from vcpulab.twin.messages.costs import OF_TURNS_LEAST
-from vcpulab.twin.messages.turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Kind, VcpuTurns
+from vcpulab.twin.messages.turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Beliefs, Kind
 
 
-def parts(sender: VcpuTurns) -> dict[tuple[Kind, Vcpu], float]:
+def parts(sender: Beliefs, beliefs: Mapping[Vcpu, Beliefs]) -> dict[tuple[Kind, Vcpu], float]:
     """The fraction of the turns answering each kind of messages that send to each target; only telling turns count."""
-    return {(kind, target.vcpu): part for target in sender.targets for kind, part in _parts_to(sender, target).items()}
+    return {
+        (kind, target.vcpu): part
+        for target in sender.targets
+        for kind, part in _parts_to(sender, beliefs[target.vcpu]).items()
+    }
 
 
-def _parts_to(sender: VcpuTurns, target: VcpuTurns) -> dict[Kind, float]:
+def _parts_to(sender: Beliefs, target: Beliefs) -> dict[Kind, float]:
     """The fractions for one target."""
     # Thousands of turns show one of a few things.
     shown = Counter(_shown(sender, target))
@@ -102,7 +106,7 @@ class _Counted:
         return self.sent[kind] / self.shown[kind] if self.shown[kind] else 0.0
 
 
-def _left(sender: VcpuTurns, target: VcpuTurns, kind: Kind) -> list[float]:
+def _left(sender: Beliefs, target: Beliefs, kind: Kind) -> list[float]:
     """CPU time that the target's turns took besides what else they received, where one such message may have come."""
     sent = kind.then(sender.vcpu)
     other_kinds = [[message for message in received.kinds if message != sent] for received in target.received]
@@ -120,14 +124,14 @@ def _left(sender: VcpuTurns, target: VcpuTurns, kind: Kind) -> list[float]:
     ]
 
 
-def _may_have_sent(sender: VcpuTurns, target: VcpuTurns, turn: int) -> Iterator[int]:
+def _may_have_sent(sender: Beliefs, target: Beliefs, turn: int) -> Iterator[int]:
     """The turns in which something may have been sent to that turn of the target."""
     if target.sender(turn) == sender.vcpu:
         yield target.turns[turn - 1].sender_turn
-    yield from (at for candidate, at in target.within[turn] if candidate is sender)
+    yield from (at for candidate, at in target.within[turn] if candidate == sender.vcpu)
 
 
-def _shown(sender: VcpuTurns, target: VcpuTurns) -> Iterator[_Shown]:
+def _shown(sender: Beliefs, target: Beliefs) -> Iterator[_Shown]:
     """The received messages of each turn that shows whether it sent something to a target, and whether it did."""
     for turn, (kinds, is_sure) in enumerate(sender.received):
         is_clean = not sender.within[turn]

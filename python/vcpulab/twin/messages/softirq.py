@@ -7,13 +7,13 @@ that no process waits for, such as a receipt, the vCPU stays in its idle loop, a
 from collections import Counter
 from collections.abc import Set
 
-from vcpulab.twin.messages.turns import NEVER, SAMPLES_LEAST, TIME, Kind, VcpuTurns
+from vcpulab.twin.messages.turns import NEVER, SAMPLES_LEAST, TIME, Beliefs, Kind
 
 _LATE = 0.1
 """The delay after which a tick is missing, as a fraction of its period. Assumed."""
 
 
-def softirq_kinds(receiver: VcpuTurns) -> Set[Kind]:
+def softirq_kinds(receiver: Beliefs) -> Set[Kind]:
     """The kinds of messages that wake no process of a vCPU; of one without ticks nothing tells.
 
     Where hardly a turn shows it, those that nothing is sent for.
@@ -32,7 +32,7 @@ def softirq_kinds(receiver: VcpuTurns) -> Set[Kind]:
     return {kind for kind in receiver.frequent_kinds if kind != TIME and is_one(kind)}
 
 
-def _ticks(receiver: VcpuTurns, period_ns: int) -> tuple[Counter[Kind], Counter[Kind]]:
+def _ticks(receiver: Beliefs, period_ns: int) -> tuple[Counter[Kind], Counter[Kind]]:
     """For each kind, the number of its messages after which a stopped tick came again, and after which it did not."""
     started, stopped = Counter[Kind](), Counter[Kind]()
     for turn in range(1, len(receiver.turns) - 1):

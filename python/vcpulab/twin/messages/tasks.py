@@ -6,6 +6,7 @@ independent timer).
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -15,7 +16,7 @@ import numpy as np
 
 from vcpulab.twin.links import Vcpu
 from vcpulab.twin.messages.softirq import softirq_kinds
-from vcpulab.twin.messages.turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Action, Kind, VcpuTurns
+from vcpulab.twin.messages.turns import ALWAYS, NEVER, SAMPLES_LEAST, TIME, Action, Beliefs, Kind
 from vcpulab.twin.messages.wake_costs import Waking
 
 SAMPLES_MOST = 250
@@ -61,7 +62,7 @@ class Task:
         return 2 * first > len(self.samples)
 
 
-def receipts(receiver: VcpuTurns) -> Set[Kind]:
+def receipts(receiver: Beliefs) -> Set[Kind]:
     """The kinds of messages that acknowledge a vCPU's own messages; it sends nothing for them.
 
     They include the answer of a device to a vCPU that sleeps before its next request.
@@ -74,28 +75,34 @@ def receipts(receiver: VcpuTurns) -> Set[Kind]:
 class VcpuTasks:
     """The tasks of a vCPU, found in its turns."""
 
-    def __init__(self, vcpu_turns: VcpuTurns, waking: Mapping[Vcpu, Waking], receipt_ns: float | None) -> None:
+    def __init__(self, beliefs: Beliefs, waking: Mapping[Vcpu, Waking], receipt_ns: float | None) -> None:
         """Takes the known costs of waking, and the cost of a receipt at other vCPUs."""
-        self.vcpu_turns = vcpu_turns
+        self.beliefs = beliefs
         self.receipt_ns = receipt_ns
-        self.waking = waking.get(vcpu_turns.vcpu, Waking())
-        self.share = {target.vcpu for target in vcpu_turns.targets if target.vcpu in waking}
+        self.waking = waking.get(beliefs.vcpu, Waking())
+        self.share = {target.vcpu for target in beliefs.targets if target.vcpu in waking}
         """The targets whose turns share messages: several messages of a turn are then distinct messages."""
-        self.sure = [turn for turn in range(len(vcpu_turns.turns)) if self._is_sure(turn)]
+        self.sure = [turn for turn in range(len(beliefs.turns)) if self._is_sure(turn)]
         self.costs = self._costs()
         self.offsets = self._offsets()
 
+    def under(self, beliefs: Beliefs) -> "VcpuTasks":
+        """The tasks with the same costs of messages, under other beliefs about what is sent for them."""
+        tasks = copy(self)
+        tasks.beliefs = beliefs
+        return tasks
+
     def _is_sure(self, turn: int) -> bool:
         """`True`: the messages that a turn received are known, and wake-ups show the messages that it sent."""
-        kinds, is_sure = self.vcpu_turns.received[turn]
+        kinds, is_sure = self.beliefs.received[turn]
         return (
             is_sure
-            and not self.vcpu_turns.by_tick(turn)
+            and not self.beliefs.by_tick(turn)
             and len(kinds) > 0
             and all(
-                self.vcpu_turns.shows(turn, target)
-                for target in self.vcpu_turns.targets
-                if any(NEVER < self.vcpu_turns.part(kind, target.vcpu) < ALWAYS for kind in kinds)
+                self.beliefs.shows(turn, target)
+                for target in self.beliefs.targets
+                if any(NEVER < self.beliefs.part(kind, target.vcpu) < ALWAYS for kind in kinds)
             )
         )
 
@@ -105,14 +112,13 @@ class VcpuTasks:
         A receipt that never came alone costs as much as at other vCPUs: it is of the same driver, for the same event.
         """
         turns = [
-            (self.vcpu_turns.received[turn].kinds, float(self.vcpu_turns.run[turn] - self.waking.ns))
-            for turn in self.sure
+            (self.beliefs.received[turn].kinds, float(self.beliefs.run[turn] - self.waking.ns)) for turn in self.sure
         ]
         if self.receipt_ns is not None:
             alone = max(self.receipt_ns - self.waking.ns, 0.0)
             # With the weight of its messages.
             came = Counter(kind for kinds, _ in turns for kind in kinds)
-            for kind in sorted(receipts(self.vcpu_turns) - self.vcpu_turns.costs.keys(), key=str):
+            for kind in sorted(receipts(self.beliefs) - self.beliefs.costs.keys(), key=str):
                 turns += [((kind,), alone)] * came[kind]
         if not turns:
             return {}
@@ -125,8 +131,8 @@ class VcpuTasks:
         """The median CPU time before a message is sent, for received messages that came alone."""
         after: dict[tuple[Kind, Vcpu], list[int]] = {}
         for turn in self.sure:
-            kinds, done = self.vcpu_turns.received[turn].kinds, -self.waking.first_ns
-            for cpu, woken in self.vcpu_turns.computes[turn]:
+            kinds, done = self.beliefs.received[turn].kinds, -self.waking.first_ns
+            for cpu, woken in self.beliefs.computes[turn]:
                 done += cpu
                 if woken is not None and len(kinds) == 1:
                     after.setdefault((kinds[0], woken), []).append(max(done, 0))
@@ -134,59 +140,59 @@ class VcpuTasks:
 
     def _turns(self, kind: Kind) -> list[int]:
         """The turns that show the effect of a kind of messages best: if most are so, those without other senders."""
-        received = [turn for turn in self.sure if kind in self.vcpu_turns.received[turn].kinds]
+        received = [turn for turn in self.sure if kind in self.beliefs.received[turn].kinds]
         # A vCPU preempted while it sends gets answers within the turn; turns without answers would be those with fewer
         # messages.
-        often = any(self.vcpu_turns.part(kind, target) > NEVER for target in self.share)
+        often = any(self.beliefs.part(kind, target) > NEVER for target in self.share)
         alone = [
             turn
             for turn in received
             if [kind]
             == [
                 message
-                for message in self.vcpu_turns.received[turn].kinds
-                if message == kind or not often or self.vcpu_turns.sends_for(message)
+                for message in self.beliefs.received[turn].kinds
+                if message == kind or not often or self.beliefs.sends_for(message)
             ]
         ]
         if len(received) < SAMPLES_LEAST:
             return [
-                turn for turn, received_in_turn in enumerate(self.vcpu_turns.received) if kind in received_in_turn.kinds
+                turn for turn, received_in_turn in enumerate(self.beliefs.received) if kind in received_in_turn.kinds
             ]
         return alone if 2 * len(alone) >= len(received) else received
 
     def _may_send(self, turn: int, kind: Kind, target: Vcpu) -> bool:
         """`True`: a message of a turn may be for that received message, as no other one always leads to it."""
-        part = self.vcpu_turns.part(kind, target)
-        other_kinds = (other_kind for other_kind in self.vcpu_turns.received[turn].kinds if other_kind != kind)
+        part = self.beliefs.part(kind, target)
+        other_kinds = (other_kind for other_kind in self.beliefs.received[turn].kinds if other_kind != kind)
         return part >= ALWAYS or (
-            part > NEVER and all(self.vcpu_turns.part(other_kind, target) < ALWAYS for other_kind in other_kinds)
+            part > NEVER and all(self.beliefs.part(other_kind, target) < ALWAYS for other_kind in other_kinds)
         )
 
     def _actions(self, turn: int, kind: Kind) -> list[Action]:
         """The actions of a turn for one of its messages: all its CPU time less the costs of the other messages."""
-        kinds = self.vcpu_turns.received[turn].kinds
+        kinds = self.beliefs.received[turn].kinds
         at = len(kinds) - 1 if kind == kinds[-1] else kinds.index(kind)
-        sends = {target.vcpu for target in self.vcpu_turns.targets if self._may_send(turn, kind, target.vcpu)}
+        sends = {target.vcpu for target in self.beliefs.targets if self._may_send(turn, kind, target.vcpu)}
         first_ns, last_ns = self.waking
-        if self.vcpu_turns.by_tick(turn) and self.vcpu_turns.recognised is not None:
+        if self.beliefs.by_tick(turn) and self.beliefs.recognised is not None:
             # Its tick has woken it already.
-            first_ns, last_ns = max(self.vcpu_turns.recognised.tick.cpu_ns, self.waking.ns), 0
+            first_ns, last_ns = max(self.beliefs.recognised.tick.cpu_ns, self.waking.ns), 0
         before = first_ns + sum(self.costs.get(other_kind, 0.0) for other_kind in kinds[:at])
         overhead = before + sum(self.costs.get(other_kind, 0.0) for other_kind in kinds[at + 1 :]) + last_ns
-        run = max(self.vcpu_turns.run[turn] - overhead, 0.0)
+        run = max(self.beliefs.run[turn] - overhead, 0.0)
         moments = {
             target: self.offsets.get((kind, target), run)
-            for target in sends - self.vcpu_turns.sends[turn]
-            if self.vcpu_turns.part(kind, target) >= ALWAYS
+            for target in sends - self.beliefs.sends[turn]
+            if self.beliefs.part(kind, target) >= ALWAYS
         }
         spent = 0
         again: list[tuple[float, Vcpu]] = []
         alone = {
             target
             for target in self.share
-            if (kind, target) not in self.vcpu_turns.once and self.vcpu_turns.may_send(turn, target) == [kind]
+            if (kind, target) not in self.beliefs.once and self.beliefs.may_send(turn, target) == [kind]
         }
-        for cpu, woken in self.vcpu_turns.computes[turn]:
+        for cpu, woken in self.beliefs.computes[turn]:
             spent += cpu
             if woken is not None and woken in sends:
                 moment = max(spent - before, 0.0)
@@ -205,8 +211,8 @@ class VcpuTasks:
 
     def tasks(self) -> Iterable[Task]:
         """A task for each kind of messages, and for the timer."""
-        softirq = softirq_kinds(self.vcpu_turns) - {self.anchor}
-        for kind in sorted(self.vcpu_turns.frequent_kinds, key=str):
+        softirq = softirq_kinds(self.beliefs) - {self.anchor}
+        for kind in sorted(self.beliefs.frequent_kinds, key=str):
             if kind == TIME:
                 samples = self._timed() if self.anchor is None else []
             else:
@@ -214,35 +220,35 @@ class VcpuTasks:
             # Once or twice is no pattern of a timer.
             if len(samples) >= (SAMPLES_LEAST if kind == TIME else 1):
                 starts = kind in (TIME, self.anchor)
-                yield Task(self.vcpu_turns.vcpu, kind, samples, starts, softirq=kind in softirq)
+                yield Task(self.beliefs.vcpu, kind, samples, starts, softirq=kind in softirq)
 
     def _last(self, turn: int) -> Kind | None:
         """The last message that a turn received."""
-        kinds = self.vcpu_turns.received[turn].kinds
+        kinds = self.beliefs.received[turn].kinds
         return kinds[-1] if kinds else None
 
     def _before(self, turn: int) -> int | None:
         """The turn before, without ticks."""
         turn -= 1
-        while turn >= 0 and self.vcpu_turns.is_tick(turn):
+        while turn >= 0 and self.beliefs.is_tick(turn):
             turn -= 1
         return turn if turn >= 0 else None
 
     def _timed_turns(self) -> list[int]:
-        return [turn for turn, received in enumerate(self.vcpu_turns.received) if TIME in received.kinds]
+        return [turn for turn, received in enumerate(self.beliefs.received) if TIME in received.kinds]
 
     def _is_hidden_within(self, turn: int, following: int) -> bool:
         """`True`: the timer may have expired between these turns, after another wake-up of the vCPU."""
         between = range(turn + 1, following)
-        return self.vcpu_turns.by_tick(following) or any(
-            (self._last(middle) is None and not self.vcpu_turns.is_tick(middle)) or self._holds_timer(middle)
+        return self.beliefs.by_tick(following) or any(
+            (self._last(middle) is None and not self.beliefs.is_tick(middle)) or self._holds_timer(middle)
             for middle in between
         )
 
     def _holds_timer(self, turn: int) -> bool:
         """`True`: a turn ran so much longer than for its messages that its timer must have expired while it waited."""
-        expected = sum(self.costs.get(kind, 0.0) for kind in self.vcpu_turns.received[turn].kinds)
-        return 2 * (self.vcpu_turns.run[turn] - self.waking.ns - expected) > self.costs.get(TIME, float("inf"))
+        expected = sum(self.costs.get(kind, 0.0) for kind in self.beliefs.received[turn].kinds)
+        return 2 * (self.beliefs.run[turn] - self.waking.ns - expected) > self.costs.get(TIME, float("inf"))
 
     @cached_property
     def anchor(self) -> Kind | None:
@@ -251,18 +257,16 @@ class VcpuTasks:
         if len(timed) < SAMPLES_LEAST:
             return None
         # Only a timer that woke the vCPU itself shows when it expired.
-        by_timer = [turn for turn in timed if not self.vcpu_turns.by_tick(turn)]
+        by_timer = [turn for turn in timed if not self.beliefs.by_tick(turn)]
         from_last = [
-            self.vcpu_turns.woke[b] - self.vcpu_turns.ended[a]
-            for a, b in pairwise(timed)
-            if not self.vcpu_turns.by_tick(b)
+            self.beliefs.woke[b] - self.beliefs.ended[a] for a, b in pairwise(timed) if not self.beliefs.by_tick(b)
         ]
         befores = {turn: before for turn in timed if (before := self._before(turn)) is not None}
         counts = Counter(self._last(before) for before in befores.values())
 
         def sleeps(kind: Kind) -> list[int]:
             return [
-                self.vcpu_turns.woke[turn] - self.vcpu_turns.ended[befores[turn]]
+                self.beliefs.woke[turn] - self.beliefs.ended[befores[turn]]
                 for turn in by_timer
                 if turn in befores and self._last(befores[turn]) == kind
             ]
@@ -273,7 +277,7 @@ class VcpuTasks:
                 for kind, count in counts.most_common()
                 if kind is not None
                 and kind != TIME
-                and kind in self.vcpu_turns.frequent_kinds
+                and kind in self.beliefs.frequent_kinds
                 and count >= _FOLLOWED * self._followable(kind)
                 and _spread(sleeps(kind)) < _spread(from_last)
             ),
@@ -282,7 +286,7 @@ class VcpuTasks:
 
     def _followable(self, kind: Kind) -> int:
         """The number of answers to a kind of messages before turns of a known kind."""
-        befores = [self._before(turn) for turn in range(len(self.vcpu_turns.turns)) if self._last(turn) is not None]
+        befores = [self._before(turn) for turn in range(len(self.beliefs.turns)) if self._last(turn) is not None]
         return sum(before is not None and self._last(before) == kind for before in befores)
 
     def _answers(self, kind: Kind, *, sleeps: bool) -> list[Sample]:
@@ -303,7 +307,7 @@ class VcpuTasks:
 
     def _slept_ns(self, before: int, turn: int) -> int:
         """The time from the end of a turn's work to the turn that its timer began."""
-        return self.vcpu_turns.woke[turn] - self.vcpu_turns.ended[before] + self.waking.last_ns
+        return self.beliefs.woke[turn] - self.beliefs.ended[before] + self.waking.last_ns
 
     def _timed(self) -> list[Sample]:
         turns = set(self._turns(TIME))

@@ -1,16 +1,17 @@
 """The turns of vCPUs that wake one another, with the messages that each turn received."""
 
 from bisect import bisect_left
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from math import log, prod
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from vcpulab.twin.links import Vcpu
 from vcpulab.twin.messages.assignment import cheapest
 from vcpulab.twin.messages.ticks import Recognised, recognise
-from vcpulab.twin.sequences import Turns
+from vcpulab.twin.sequences import Turn, Turns
 
 SAMPLES_LEAST = 5
 """The least number of turns behind any median or fraction. Assumed."""
@@ -73,60 +74,86 @@ class Received(NamedTuple):
     """`True`: the turn cannot have received other messages."""
 
 
+@dataclass(frozen=True, eq=False)
 class VcpuTurns:
-    """The turns of a vCPU, with the messages that each received and sent."""
+    """The turns of a vCPU, as recorded."""
 
-    def __init__(self, vcpu: Vcpu, history: Turns) -> None:
-        self.vcpu, self.turns = vcpu, history.turns
-        self.recognised: Recognised | None = recognise(history.turns)
+    vcpu: Vcpu
+    turns: Sequence[Turn]
+    recognised: Recognised | None
+    """The tick of the vCPU's kernel; `None`: it has none."""
+    ticks: Sequence[bool]
+    """For each turn, `True`: nothing but a tick, if it also sent nothing."""
+    woken_by_tick: Sequence[bool]
+    run: Sequence[int]
+    """CPU time of each turn, ns."""
+    woke: Sequence[int]
+    ran: Sequence[int]
+    ended: Sequence[int]
+
+    @classmethod
+    def of(cls, vcpu: Vcpu, history: Turns) -> Self:
+        """The turns of a vCPU, about which nothing is believed yet."""
+        turns, recognised = history.turns, recognise(history.turns)
         # A list answers for one turn several times as fast as an array.
-        self._on = self.recognised.on.tolist() if self.recognised is not None else [False] * len(history.turns)
-        self._is_tick = self.recognised.is_tick.tolist() if self.recognised is not None else self._on
-        self.run = [turn.run_ns for turn in history.turns]
-        """CPU time of each turn, ns."""
-        self.woke = [turn.woke_ns for turn in history.turns]
-        self.ran = [turn.woke_ns + turn.waited_ns for turn in history.turns]
-        self.ended = [turn.woke_ns + turn.span_ns for turn in history.turns]
-        self.computes: list[list[Action]] = []
-        """The actions of each turn: CPU time, and the vCPU woken after it."""
-        self.sends: list[Set[Vcpu]] = [frozenset() for _ in history.turns]
-        """The vCPUs that each turn wakes."""
-        self.targets: list[VcpuTurns] = []
-        """The vCPUs that this vCPU wakes."""
-        self.within: list[list[tuple[VcpuTurns, int]]] = [[] for _ in history.turns]
-        """For each turn, the turns of other vCPUs that may have sent it more messages than wake-ups show."""
-        self.received: list[Received] = []
-        """The messages that each turn received."""
-        self.frequent_kinds: Set[Kind] = frozenset()
-        """The kinds of messages that are not exceptions."""
-        self.parts: dict[tuple[Kind, Vcpu], float] = {}
-        """The fraction of the turns answering a kind of messages that send a message to a target."""
-        self.once: set[tuple[Kind, Vcpu]] = set()
-        """Kinds and targets for which exactly one message is sent."""
-        self.begins: dict[tuple[int, Vcpu], list[int]] = {}
-        """The turns of a target that a turn began, in order."""
-        self.hides: set[tuple[int, Vcpu]] = set()
-        """Turns and targets where more messages may have been sent than turns began."""
-        self.costs: dict[Kind, float] = {}
-        """The median CPU time of answers to each kind of messages, over messages that came alone."""
-        self.clean: Set[Kind] = frozenset()
-        """The kinds whose cost is from turns that cannot have received other messages."""
-        self.saves = 0.0
-        """The CPU time saved for each further message of a turn, compared with a message alone."""
-        self.has_long_timer = False
-        """`True`: the timer's work takes so much longer than any message that it cannot be confused with messages."""
-        self.inferred_sends: dict[tuple[int, Vcpu], bool] = {}
-        """Whether a turn sent a message to a target without a visible wake-up, inferred from the target's work."""
-        self.by_timer: set[int] = set()
-        """The turns that the timer began while a vCPU ran that wakes this one at other times."""
-
-    def is_tick(self, turn: int) -> bool:
-        """`True`: the turn was a tick and nothing else."""
-        return bool(self._is_tick[turn]) and not self.sends[turn]
+        none = [False] * len(turns)
+        return cls(
+            vcpu,
+            turns,
+            recognised,
+            none if recognised is None else recognised.is_tick.tolist(),
+            none if recognised is None else recognised.on.tolist(),
+            [turn.run_ns for turn in turns],
+            [turn.woke_ns for turn in turns],
+            [turn.woke_ns + turn.waited_ns for turn in turns],
+            [turn.woke_ns + turn.span_ns for turn in turns],
+        )
 
     def by_tick(self, turn: int) -> bool:
         """`True`: a tick woke the turn, whatever it then did."""
-        return bool(self._on[turn])
+        return self.woken_by_tick[turn]
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs(VcpuTurns):
+    """The beliefs about the messages of a vCPU's turns. Each step of the estimation makes new ones."""
+
+    targets: Sequence[VcpuTurns] = ()
+    """The vCPUs that this vCPU wakes."""
+    by_timer: Set[int] = frozenset()
+    """The turns that the timer began while a vCPU ran that wakes this one at other times."""
+    computes: Sequence[Sequence[Action]] = ()
+    """The actions of each turn: CPU time, and the vCPU woken after it."""
+    sends: Sequence[Set[Vcpu]] = ()
+    """The vCPUs that each turn wakes."""
+    begins: Mapping[tuple[int, Vcpu], Sequence[int]] = field(default_factory=dict)
+    """The turns of a target that a turn began, in order."""
+    within: Sequence[Sequence[tuple[Vcpu, int]]] = ()
+    """For each turn, the turns of other vCPUs that may have sent it more messages than wake-ups show."""
+    hides: Set[tuple[int, Vcpu]] = frozenset()
+    """Turns and targets where more messages may have been sent than turns began."""
+    received: Sequence[Received] = ()
+    """The messages that each turn received."""
+    inferred_sends: Mapping[tuple[int, Vcpu], bool] = field(default_factory=dict)
+    """Whether a turn sent a message to a target without a visible wake-up, inferred from the target's work."""
+    frequent_kinds: Set[Kind] = frozenset()
+    """The kinds of messages that are not exceptions."""
+    costs: Mapping[Kind, float] = field(default_factory=dict)
+    """The median CPU time of answers to each kind of messages, over messages that came alone."""
+    clean: Set[Kind] = frozenset()
+    """The kinds whose cost is from turns that cannot have received other messages."""
+    saves: float = 0.0
+    """The CPU time saved for each further message of a turn, compared with a message alone."""
+    has_long_timer: bool = False
+    """`True`: the timer's work takes so much longer than any message that it cannot be confused with messages."""
+    parts: Mapping[tuple[Kind, Vcpu], float] = field(default_factory=dict)
+    """The fraction of the turns answering a kind of messages that send a message to a target."""
+    once: Set[tuple[Kind, Vcpu]] = frozenset()
+    """Kinds and targets for which exactly one message is sent."""
+
+    def is_tick(self, turn: int) -> bool:
+        """`True`: the turn was a tick and nothing else."""
+        return self.ticks[turn] and not self.sends[turn]
 
     def sender(self, turn: int) -> Vcpu | None:
         """The vCPU that woke a turn; `None`: a timer, or a tick while another vCPU ran."""
@@ -147,29 +174,7 @@ class VcpuTurns:
         kinds = [kind for kind in self.frequent_kinds if kind.sender == sender]
         return kinds if len(kinds) == 1 else []
 
-    def know_sent(self) -> None:
-        """Collects the messages that each turn sent, after the targets' ticks are known, which no message caused."""
-        self.computes, self.sends, self.begins = [], [], {}
-        by_tick: dict[tuple[int, Vcpu], list[bool]] = {}
-        for target in self.targets:
-            for at, turn in enumerate(target.turns[:-1]):
-                if turn.blocked == self.vcpu:
-                    by_tick.setdefault((turn.sender_turn, target.vcpu), []).append(target.by_itself(at + 1))
-                    if not target.by_itself(at + 1):
-                        self.begins.setdefault((turn.sender_turn, target.vcpu), []).append(at + 1)
-        for number, turn in enumerate(self.turns):
-            actions: list[Action] = []
-            held = 0
-            for cpu, woken in turn.computes:
-                held += cpu
-                wakes = by_tick.get((number, woken)) if woken is not None else None
-                if wakes and not wakes.pop(0):
-                    actions.append((held, woken))
-                    held = 0
-            self.computes.append([*actions, (held, None)])
-            self.sends.append({woken for _, woken in actions if woken is not None})
-
-    def shows(self, turn: int, target: "VcpuTurns") -> bool:
+    def shows(self, turn: int, target: VcpuTurns) -> bool:
         """`True`: a message of that turn would have woken the target, which sleeps until then or is woken by it."""
         if target.vcpu in self.sends[turn]:
             return True
@@ -184,7 +189,7 @@ class VcpuTurns:
         """`True`: a message may be sent for this kind of messages."""
         return any(self.part(kind, target.vcpu) > NEVER for target in self.targets)
 
-    def behind(self, turn: int, target: "VcpuTurns", begun: int) -> Sequence[Kind]:
+    def behind(self, turn: int, target: "Beliefs", begun: int) -> Sequence[Kind]:
         """The received messages for which a turn began that turn of its target: one each, the rest for the last."""
         kinds = self.may_send(turn, target.vcpu) or list(self.received[turn].kinds)
         turns_begun = self.begins[turn, target.vcpu]
@@ -195,7 +200,7 @@ class VcpuTurns:
         rest = [kind for number, kind in enumerate(kinds) if number == mine or number not in taken.values()]
         return rest or kinds[-1:]
 
-    def _assigned(self, kinds: Sequence[Kind], target: "VcpuTurns", begun: Sequence[int]) -> dict[int, int]:
+    def _assigned(self, kinds: Sequence[Kind], target: "Beliefs", begun: Sequence[int]) -> dict[int, int]:
         """The most likely message for which each of some turns was begun, by the vCPUs they woke; else in order."""
         if len(set(kinds)) < 2 or len(begun) < 2:
             return dict(zip(begun, range(len(kinds)), strict=False))
@@ -233,11 +238,11 @@ class VcpuTurns:
         takes = self.costs[further] - (self.saves if kinds else 0.0)
         return takes <= CLEARLY * (self.run[turn] - self.takes(turn, clean_kinds))
 
-    def may_answer(self, turn: int, target: "VcpuTurns") -> bool:
+    def may_answer(self, turn: int, target: VcpuTurns) -> bool:
         """`True`: a turn took so much longer than for its messages that it also answered a question of the target."""
         kinds = self.received[turn].kinds
         if any(kind not in self.costs for kind in kinds) or all(
-            sender is not target for sender, _ in self.within[turn]
+            sender != target.vcpu for sender, _ in self.within[turn]
         ):
             return False
         question_costs = [

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcpulab.twin.links import Vcpu
-from vcpulab.twin.messages.turns import ALWAYS, SAMPLES_LEAST, TIME, Kind, VcpuTurns
+from vcpulab.twin.messages.turns import ALWAYS, SAMPLES_LEAST, TIME, Beliefs, Kind
 
 _TURNS_LEAST = 20
 """The least number of turns. Assumed."""
@@ -48,14 +48,14 @@ class Waking(NamedTuple):
         return self.first_ns + self.last_ns
 
 
-def waking(all_turns: Mapping[Vcpu, VcpuTurns]) -> dict[Vcpu, Waking]:
+def waking(beliefs: Mapping[Vcpu, Beliefs]) -> dict[Vcpu, Waking]:
     """The costs of waking each vCPU."""
-    shares = _shares(all_turns)
-    costs = {vcpu: _estimate(receiver, shares[vcpu]) for vcpu, receiver in all_turns.items()}
-    return {vcpu: _divided(all_turns[vcpu], cost_ns) for vcpu, cost_ns in costs.items()}
+    shares = _shares(beliefs)
+    costs = {vcpu: _estimate(receiver, shares[vcpu]) for vcpu, receiver in beliefs.items()}
+    return {vcpu: _divided(beliefs[vcpu], cost_ns) for vcpu, cost_ns in costs.items()}
 
 
-def _divided(receiver: VcpuTurns, cost_ns: int) -> Waking:
+def _divided(receiver: Beliefs, cost_ns: int) -> Waking:
     """The cost of waking, divided into the part before a turn's messages and the part after them.
 
     A vCPU that is woken by one that cannot be preempted waits for all of the second part.
@@ -74,40 +74,40 @@ def _divided(receiver: VcpuTurns, cost_ns: int) -> Waking:
     return Waking(cost_ns - last_ns, last_ns)
 
 
-def _shares(all_turns: Mapping[Vcpu, VcpuTurns]) -> dict[Vcpu, list[dict[Kind, float]]]:
+def _shares(beliefs: Mapping[Vcpu, Beliefs]) -> dict[Vcpu, list[dict[Kind, float]]]:
     """The share of each turn in the work that began with a timer, by the messages that it received."""
     shares: dict[Vcpu, list[dict[Kind, float]]] = {
         vcpu: [{TIME: 1.0} if TIME in received.kinds else {} for received in receiver.received]
-        for vcpu, receiver in all_turns.items()
+        for vcpu, receiver in beliefs.items()
     }
     in_time = sorted(
-        (woke, vcpu, turn) for vcpu, receiver in all_turns.items() for turn, woke in enumerate(receiver.woke)
+        (woke, vcpu, turn) for vcpu, receiver in beliefs.items() for turn, woke in enumerate(receiver.woke)
     )
     # What a turn received after it woke may be of turns that began later.
     for _ in range(_PASSES):
         for _, vcpu, turn in in_time:
             work = {kind: share for kind, share in shares[vcpu][turn].items() if kind == TIME}
-            for sender, its_turn, parts in _messages(all_turns[vcpu], turn, all_turns):
+            for sender, its_turn, parts in _messages(beliefs[vcpu], turn, beliefs):
                 for kind, share in shares[sender][its_turn].items():
-                    if all_turns[sender].part(kind, vcpu) >= ALWAYS:
+                    if beliefs[sender].part(kind, vcpu) >= ALWAYS:
                         mine = kind.then(sender)
                         work[mine] = work.get(mine, 0.0) + share / parts
             shares[vcpu][turn] = work
     return shares
 
 
-def _messages(receiver: VcpuTurns, turn: int, all_turns: Mapping[Vcpu, VcpuTurns]) -> Iterator[tuple[Vcpu, int, int]]:
+def _messages(receiver: Beliefs, turn: int, beliefs: Mapping[Vcpu, Beliefs]) -> Iterator[tuple[Vcpu, int, int]]:
     """The sender of each message that a turn received, the sender's turn, and the number of turns it began."""
     sender = receiver.sender(turn)
     if sender is not None:
         sender_turn = receiver.turns[turn - 1].sender_turn
-        yield sender, sender_turn, max(len(all_turns[sender].begins.get((sender_turn, receiver.vcpu), ())), 1)
+        yield sender, sender_turn, max(len(beliefs[sender].begins.get((sender_turn, receiver.vcpu), ())), 1)
     for source, sender_turn in receiver.within[turn]:
-        if not source.begins.get((sender_turn, receiver.vcpu)):
-            yield source.vcpu, sender_turn, 1
+        if not beliefs[source].begins.get((sender_turn, receiver.vcpu)):
+            yield source, sender_turn, 1
 
 
-def _estimate(receiver: VcpuTurns, shares: list[dict[Kind, float]]) -> int:
+def _estimate(receiver: Beliefs, shares: list[dict[Kind, float]]) -> int:
     turns = [turn for turn, work in enumerate(shares) if work and not receiver.by_tick(turn)]
     kinds = sorted({kind for turn in turns for kind in shares[turn]}, key=str)
     ran = np.array([receiver.run[turn] for turn in turns], float)
