@@ -18,7 +18,7 @@ MODULES = {
     "tasks": ("messages/exchange", "messages/tasks", "messages/softirq"),
     "waking": ("messages/wake_costs",),
     "hypervisor": ("decision_costs", "preemption_costs"),
-    "demand": ("build", "sequences", "apps", "stretches"),
+    "demand": ("build", "demands", "sequences", "apps", "stretches"),
     "checks": ("scoring", "conservation"),
 }
 """The modules whose thresholds each table holds."""

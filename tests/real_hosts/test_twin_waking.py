@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from support import ROOT
-from vcpulab.twin import build, decision_costs
+from vcpulab.twin import build, decision_costs, demands
 from vcpulab.twin.links import Link, in_exchanges, links
 from vcpulab.twin.messages import attribution
 from vcpulab.twin.messages.attribution import attributed
@@ -60,7 +60,7 @@ def exchanging(
     turns = turns_of(file, found)
     turns = without(turns, resume_ns(turns.values()))
     assert sources.scheduler is not None
-    takes = decision_costs.measured(recording.summary, sources.scheduler, build._switch_ns(recording.summary))
+    takes = decision_costs.measured(recording.summary, sources.scheduler, demands._switch_ns(recording.summary))
     turns = decision_costs.without(turns, takes)
     linked = {vcpu for link in found for vcpu in link}
     names = {vcpu: recording.names.get(vcpu[0]) or sources.name(vcpu[0]) for vcpu in linked}
