@@ -410,7 +410,7 @@ def test_what_wakes_no_process_is_told_from_ticks_that_do_not_come() -> None:
             heard.append(Received((kind,), is_sure=True))
         turns.append(Turn(((end - now, None),), dom0, now, 0, end - now, wakes - end))
         now = wakes
-    facts = Beliefs.of((1, 0), Turns((1, 0), 0, turns))
+    facts = Beliefs.from_history((1, 0), Turns((1, 0), 0, turns))
     sends = [frozenset[Vcpu]() for _ in turns]
     beliefs = replace(facts, sends=sends, received=heard, frequent_kinds={question, receipt})
     assert softirq_kinds(beliefs) == {receipt}
@@ -466,7 +466,7 @@ def test_messages_save_no_more_than_they_take() -> None:
     received = [Received((receipt,), is_sure=True)] * 17 + [Received((odd, receipt), is_sure=True)] * 8
     received.append(Received((receipt, other), is_sure=True))
     beliefs = replace(
-        Beliefs.of((1, 0), Turns((1, 0), 0, turns)),
+        Beliefs.from_history((1, 0), Turns((1, 0), 0, turns)),
         costs={receipt: 30e3, odd: 320e3, other: 310e3},
         frequent_kinds={receipt, other},
         received=received,

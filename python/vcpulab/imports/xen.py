@@ -37,7 +37,7 @@ _UNEVEN = 0.2
 class _Host:
     """A Xen host on the pCPUs of a scenario."""
 
-    listed: XenHost
+    xen: XenHost
     map: PcpuMap
     options: Options
     notes: list[str]
@@ -191,7 +191,7 @@ def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -
     for name, value in host.map.fields().items():
         text = value if isinstance(value, int) else inline(value)
         yield f"{name} = {text}"
-    first = host.listed.pools[0]
+    first = host.xen.pools[0]
     yield from _scheduler_lines(host, first)
     gran = host.map.granularity(host.options.granularity, host.notes)
     if gran is not None:
@@ -209,7 +209,7 @@ def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -
 def _clock_lines(host: _Host) -> Iterator[str]:
     """The lines on the governor of clock rates, and on costs that the machine itself states."""
     costs: dict[str, int] = {}
-    at_boot, clocks = governor(host.options), host.listed.clocks
+    at_boot, clocks = governor(host.options), host.xen.clocks
     if clocks:
         if any(clock.turbo for clock in clocks):
             host.notes.append("xenpm: turbo mode is enabled: rates above the highest listed one are left out")
@@ -233,7 +233,7 @@ def _clock_lines(host: _Host) -> Iterator[str]:
     remote = sorted(
         {
             far
-            for node in host.listed.info.nodes
+            for node in host.xen.info.nodes
             for number, far in enumerate(node.distances)
             if number != node.node and far > 10
         }
@@ -251,18 +251,18 @@ def _clock_lines(host: _Host) -> Iterator[str]:
 
 def _scheduler_lines(host: _Host, pool: Pool) -> Iterator[str]:
     yield f"scheduler = {toml(pool.scheduler)}"
-    rules = host.listed.rules(pool)
+    rules = host.xen.rules(pool)
     if rules is not None:
         if rules.exact:
             yield from comment(rules.explanation)
         else:
             host.notes.append(rules.explanation)
         yield f"generation = {toml(rules.generation)}"
-    elif pool is host.listed.pools[0]:
+    elif pool is host.xen.pools[0]:
         host.notes.append("no `xl info` says which release of Xen it is; the default is taken (`vcpulab schedulers`)")
     needed = [
         name
-        for name, param in host.listed.params(pool).items()
+        for name, param in host.xen.params(pool).items()
         if param["scope"] == "global" and param["default"] is None and name not in pool.params
     ]
     if needed:
@@ -273,7 +273,7 @@ def _scheduler_lines(host: _Host, pool: Pool) -> Iterator[str]:
 
 
 def _pool_lines(host: _Host) -> Iterator[str]:
-    first, *further_pools = host.listed.pools
+    first, *further_pools = host.xen.pools
     if not further_pools:
         return
     if first.name != POOL_0:
@@ -330,14 +330,14 @@ def _usual_nodes(topology: Topology, masks: Sequence[str]) -> list[int]:
 
 
 def _table(name: str, domain: Domain, used: float | None, host: _Host, count: int) -> Iterator[str]:
-    vcpus, pool = domain.vcpus or 1, host.listed.pool_of(domain)
+    vcpus, pool = domain.vcpus or 1, host.xen.pool_of(domain)
     if pool.name != domain.pool and domain.pool not in (None, POOL_0):
         host.notes.append(left_out(name, "pool", domain.pool, "its CPUs are not listed (`xl cpupool-list -c` does)"))
-    fields = host.listed.fields_of(name, domain, vcpus, host.map, host.notes)
+    fields = host.xen.fields_of(name, domain, vcpus, host.map, host.notes)
     yield f"[domain.{key(name)}]"
     if count > 1:
         yield f"count = {count}"
-    params = host.listed.params(pool)
+    params = host.xen.params(pool)
     for field, value in fields.items():
         if field not in params or params[field]["default"] != value:
             same = isinstance(value, list) and len(set(value)) == 1

@@ -92,7 +92,7 @@ class VcpuTurns:
     ended: Sequence[int]
 
     @classmethod
-    def of(cls, vcpu: Vcpu, history: Turns) -> Self:
+    def from_history(cls, vcpu: Vcpu, history: Turns) -> Self:
         """The turns of a vCPU, about which nothing is believed yet."""
         turns, recognised = history.turns, recognise(history.turns)
         # A list answers for one turn several times as fast as an array.
