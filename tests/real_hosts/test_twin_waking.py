@@ -73,6 +73,17 @@ def answering(name: str, scratch: Path) -> tuple[Exchange, dict[tuple[int, int],
     return tasks_of(turns, found), names
 
 
+def test_a_pass_leaves_the_beliefs_before_it_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "_PASSES", 0)
+    turns = bursts(60, 120, (1, 3))
+    before = attributed(turns, {(SENDER, DOM0)})
+    written = repr(before)
+    order = [(vcpu, turn) for vcpu, history in turns.items() for turn in range(len(history.turns))]
+    after = attribution._pass(before, order)
+    assert repr(after) != written
+    assert repr(before) == written
+
+
 @pytest.mark.parametrize("scheduler", ["credit", "credit2"])
 def test_attribution_changes_nothing_after_the_third_pass(
     scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Read, Unused, files_by_name
 from vcpulab.formats.machine import Machine
@@ -23,7 +22,7 @@ from vcpulab.imports.prices import cautions
 from vcpulab.imports.result import Made, made
 from vcpulab.imports.work import VCPUS_MAX, work
 from vcpulab.scenario.catalogue import generation_of
-from vcpulab.scenario.names import in_short
+from vcpulab.scenario.names import free_name, in_short
 from vcpulab.show.toml_text import comment, inline, key, toml
 
 _OF_HOST = ("linux", "lscpu", "virsh-capabilities", "virsh-nodeinfo")
@@ -68,7 +67,7 @@ def scenario_of(
     scopes = host.scopes()
     vms: dict[str, Vm] = {}
     for machine in machines:
-        name = _once(machine.name, vms)
+        name = free_name(allowed_name(machine.name), vms)
         if name != machine.name:
             notes.append(f"`{machine.name}` is {name}: in commands type the host's own name")
         scope, threads = scopes.get(machine.name), machine.vcpus or 1
@@ -147,15 +146,6 @@ def _running(host: KvmHost, notes: list[str]) -> list[Machine]:
     elif not some_run and any(machine.configured for machine in machines):
         notes.append("no listing tells which VMs run (`virsh list`, `qm list`); all are taken to run")
     return [machine for machine in machines if machine.name not in off]
-
-
-def _once(name: str, taken: Mapping[str, object]) -> str:
-    """A name as a scenario takes it, each once."""
-    plain = here = allowed_name(name)
-    number = 2
-    while here in taken:
-        here, number = f"{plain[: NAME_CHARS_MAX - 5]}-{number}", number + 1
-    return here
 
 
 def _pinned(host: KvmHost, notes: list[str]) -> PcpuMap:

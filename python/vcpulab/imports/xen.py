@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vcpulab._engine import NAME_CHARS_MAX
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Read, Unused, files_by_name
 from vcpulab.formats.xentop import NAME_MOST
@@ -24,7 +23,7 @@ from vcpulab.imports.contradictions import contradictions
 from vcpulab.imports.prices import cautions
 from vcpulab.imports.result import Made, made
 from vcpulab.imports.work import work
-from vcpulab.scenario.names import in_short, plain_name
+from vcpulab.scenario.names import free_name, in_short, plain_name
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set, spans
 from vcpulab.show.toml_text import comment, inline, key, toml
@@ -118,15 +117,10 @@ def _replaced(reads: Sequence[Read]) -> Iterator[str]:
 
 def _renamed(names: Iterable[str], notes: list[str]) -> dict[str, str]:
     """Valid and unique names in the scenario, by name on the host."""
-    renamed: dict[str, str] = {}
-    taken: set[str] = set()
+    of_scenario: dict[str, str] = {}
     for name in names:
-        plain = here = DOM0 if name == called(DOM0) else plain_name(name)
-        number = 2
-        while here in taken:
-            here, number = f"{plain[: NAME_CHARS_MAX - 5]}-{number}", number + 1
-        renamed[name] = here
-        taken.add(here)
+        of_scenario[free_name(DOM0 if name == called(DOM0) else plain_name(name), of_scenario)] = name
+    renamed = {name: here for here, name in of_scenario.items()}
     changed = [f"`{name}` is {here}" for name, here in renamed.items() if here not in (DOM0, name)]
     if changed:
         notes.append(f"names that a scenario does not take: {', '.join(changed)}; in commands type the host's own")

@@ -1,9 +1,10 @@
 """Names that people type: patterns of them, the nearest ones, and rows of numbered ones in short."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from itertools import count
 from typing import TypeVar
 
 from vcpulab._engine import NAME_CHARS_MAX
@@ -142,3 +143,14 @@ def plain_name(name: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)
     # A name that begins with a dash would be an option of xl's and virsh's.
     return (f"vm-{plain}" if plain.startswith("-") else plain)[:NAME_CHARS_MAX] or "vm"
+
+
+def free_name(plain: str, taken: Container[str]) -> str:
+    """A name, or with a number where it is taken.
+
+    Examples:
+        >>> free_name("web", ["db"]), free_name("web", ["web", "web-2"])
+        ('web', 'web-3')
+    """
+    numbered = (f"{plain[: NAME_CHARS_MAX - 5]}-{number}" for number in count(2))
+    return plain if plain not in taken else next(name for name in numbered if name not in taken)

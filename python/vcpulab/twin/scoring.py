@@ -111,10 +111,9 @@ def score(
     lasts = {"run.duration": f"{max(summary['span_ns'], 1_000_000)}ns", "run.replications": replications}
     done = run(scenario.change(lasts), waits=True, progress=progress)
     rows = [_switches(summary, done)]
-    domains = scenario.to_dict()["domain"]
     for number in sorted({vcpu["domain"] for vcpu in summary["vcpus"]}):
         name = sources.name(number)
-        if name in domains and not sources.is_daemon(number):
+        if name in scenario.domains and not sources.is_daemon(number):
             vcpus = [vcpu for vcpu in summary["vcpus"] if vcpu["domain"] == number]
             rows += _of_domain(name, vcpus, summary["span_ns"], done, switching)
     return rows

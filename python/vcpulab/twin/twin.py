@@ -207,8 +207,7 @@ class Twin(Answer):
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each domain: its vCPUs, and how many applications they run."""
-        domains = self.scenario.to_dict()["domain"].items()
-        rows = [(name, table["vcpus"], len(table.get("app", []))) for name, table in domains]
+        rows = [(name, domain.vcpus, len(domain.apps)) for name, domain in self.scenario.domains.items()]
         return pl.DataFrame(rows, pl.Schema({"domain": pl.String, "vcpus": pl.UInt32, "apps": pl.UInt32}), orient="row")
 
     def __str__(self) -> str:

@@ -48,11 +48,16 @@ def attributed(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Beli
     in_time = sorted((ended, vcpu, turn) for vcpu, each in beliefs.items() for turn, ended in enumerate(each.ended))
     order = [(vcpu, turn) for _, vcpu, turn in in_time]
     for _ in range(_PASSES):
-        beliefs = _attribution(beliefs, order)
-        beliefs = {vcpu: _with_costs(each) for vcpu, each in beliefs.items()}
-        beliefs = {vcpu: replace(each, parts=parts(each, beliefs)) for vcpu, each in beliefs.items()}
-        beliefs = _seen({vcpu: _with_timers(each, beliefs) for vcpu, each in beliefs.items()})
+        beliefs = _pass(beliefs, order)
     return beliefs
+
+
+def _pass(beliefs: Mapping[Vcpu, Beliefs], order: Iterable[tuple[Vcpu, int]]) -> dict[Vcpu, Beliefs]:
+    """The beliefs after both steps, by those before; `order`: all turns in the order in which they end."""
+    beliefs = _attribution(beliefs, order)
+    beliefs = {vcpu: _with_costs(each) for vcpu, each in beliefs.items()}
+    beliefs = {vcpu: replace(each, parts=parts(each, beliefs)) for vcpu, each in beliefs.items()}
+    return _seen({vcpu: _with_timers(each, beliefs) for vcpu, each in beliefs.items()})
 
 
 def _linked(beliefs: Mapping[Vcpu, Beliefs], links: Set[Link]) -> dict[Vcpu, Beliefs]:
