@@ -17,68 +17,42 @@ TAGS = ("kind", "op")
 """The fields that say which of its variants a table is."""
 NOT_IN_COMPLETE = {"Domain.count", "Client.file_size"}
 """Fields that the engine resolves into others."""
-POOL_0 = '"Pool-0"'
-ABSENT = {
-    "Run.start_spread": None,
-    "Run.profiler": None,
-    "Host.hypervisor": '"xen"',
-    "Host.topology": None,
-    "Host.pcpus_per_socket": None,
-    "Host.governor": '"performance"',
-    "Host.drivers": None,
-    "Host.halt_poll_us": None,
-    "Host.polls_recorded": "False",
-    "Host.cgroups": None,
-    "Nic.driver_domain": None,
-    "Nic.vcpu": None,
-    "Nic.pcpu": None,
-    "Disk.driver_domain": None,
-    "Disk.vcpu": None,
-    "Disk.pcpu": None,
-    "Cgroup.cpus": None,
-    "Domain.pool": POOL_0,
-    "Domain.start": None,
-    "Domain.soft_affinity": None,
-    "Domain.bound_by": None,
-    "Domain.nic": None,
-    "Domain.disk": None,
-    "Domain.idle_tick": None,
-    "Domain.idle_tick_cpu": None,
-    "Domain.busy_tick_cpu": None,
-    "Domain.idle_tick_at": None,
-    "Domain.wake_cpu": None,
-    "Domain.idle_cpu": None,
-    "Domain.cgroup": None,
-    "Domain.daemon": "False",
-    "Domain.emulator_affinity": '"all"',
-    "Domain.iothread_affinity": '"all"',
-    "Domain.iothreads": "0",
-    "Domain.sched_policy": None,
-    "Domain.sched_priority": None,
-    "Domain.nice": None,
-    "Netfront.driver_domain": None,
-    "Netfront.device": None,
-    "Netfront.driver_vcpu": None,
-    "VirtualDisk.driver_domain": None,
-    "VirtualDisk.device": None,
-    "VirtualDisk.driver_vcpu": None,
-    "App.loop": None,
-    "App.stretch": None,
-    "App.start_delay": None,
-    "App.softirq": "False",
-    "App.softirq_first": "False",
-    "App.assumed": "False",
-    "Client.machine": None,
-    "Client.timeout": None,
-    "Action.pool": POOL_0,
-    "Action.vcpu": None,
-    "Action.affinity": None,
-    "Action.soft_affinity": None,
+OPTIONAL = {
+    "Run": {"profiler"},
+    "Host": {"topology", "pcpus_per_socket", "drivers", "halt_poll_us", "cgroups"},
+    "Nic": {"driver_domain", "vcpu", "pcpu"},
+    "Disk": {"driver_domain", "vcpu", "pcpu"},
+    "Cgroup": {"cpus"},
+    "Domain": {
+        "soft_affinity",
+        "bound_by",
+        "nic",
+        "disk",
+        "idle_tick",
+        "idle_tick_cpu",
+        "idle_tick_at",
+        "cgroup",
+        "sched_policy",
+        "sched_priority",
+        "nice",
+    },
+    "Netfront": {"driver_domain", "device", "driver_vcpu"},
+    "VirtualDisk": {"driver_domain", "device", "driver_vcpu"},
+    "App": {"loop", "stretch", "start_delay"},
+    "Client": {"machine", "timeout"},
+    "Action": {"vcpu", "affinity", "soft_affinity"},
 }
-"""Fields that a complete scenario may leave out, and the value that their absence means.
+"""Fields that a complete scenario leaves out where a host or domain has no such thing: `None` then.
 
-Collections that are left out are empty; any field of an event may be left out.
+So may be all fields of an event. Collections that are left out are empty.
 """
+DEFAULTS = {
+    ("Domain", "pool"): "Pool-0",
+    ("Domain", "emulator_affinity"): "all",
+    ("Domain", "iothread_affinity"): "all",
+    ("Action", "pool"): "Pool-0",
+}
+"""The defaults of fields that a complete scenario may leave out, where the schema has them in its descriptions only."""
 _HEAD = '''"""A complete scenario with every field as an attribute of its type: `Scenario.model`.
 
 Generated from the schema of scenario files: `make docs`.
@@ -225,15 +199,19 @@ def _read(cls: _Class, name: str, definition: Mapping[str, Any]) -> tuple[str, s
     value = _value(definition)
     if value.reader == "all_of":
         return value.type, f'all_of(self._table.get("{name}", []))', False
-    key = f"{cls.table}.{name}"
-    if name in cls.required or (key not in ABSENT and cls.table != "Event"):
-        body = f'self._table["{name}"]'
-        return value.type, body if value.reader is None else f"{value.reader}({body})", value.is_table
-    absent = ABSENT.get(key)
-    if absent is None:
+    if name not in cls.required and (cls.table == "Event" or name in OPTIONAL.get(cls.table, ())):
         body = f'self._table.get("{name}")' if value.reader is None else f'self._optional("{name}", {value.reader})'
         return f"{value.type} | None", body, value.is_table
-    return value.type, f'self._table.get("{name}", {absent})', False
+    default: str | int | None = DEFAULTS.get((cls.table, name)) or definition.get("default")
+    if name in cls.required or default is None:
+        body = f'self._table["{name}"]'
+    else:
+        body = f'self._table.get("{name}", {_literal(default)})'
+    return value.type, body if value.reader is None else f"{value.reader}({body})", value.is_table
+
+
+def _literal(value: str | int) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 def _value(definition: Mapping[str, Any]) -> _Value:  # noqa: PLR0911 (a line for each type)

@@ -83,6 +83,9 @@ def test_random_scenarios_have_every_field_with_its_type() -> None:
         (None, "host.hypervisor", "xen"),
         (None, "host.governor", "performance"),
         (None, "domain.web.pool", "Pool-0"),
+        (None, "domain.web.start", "0ns"),
+        (None, "domain.web.wake_cpu", "0ns"),
+        (None, "run.start_spread", "0ns"),
         (KVM, "domain.web.emulator_affinity", "all"),
         (KVM, "domain.web.iothread_affinity", "all"),
         (KVM, "domain.web.iothreads", 0),
@@ -90,7 +93,7 @@ def test_random_scenarios_have_every_field_with_its_type() -> None:
 )
 def test_the_value_of_an_absent_field_is_what_the_engine_takes(source: Any, field: str, value: Any) -> None:
     scenario = Scenario.starter() if source is None else Scenario(source)
-    owner = scenario.host if field.startswith("host.") else scenario.domains["web"]
+    owner = {"host": scenario.host, "run": scenario.model.run}.get(field.partition(".")[0], scenario.domains["web"])
     assert getattr(owner, field.rpartition(".")[2]) == value
     assert scenario.change({field: value}) == scenario
 

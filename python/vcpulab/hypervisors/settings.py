@@ -16,12 +16,11 @@ POOL_0 = "Pool-0"
 DOM0 = "dom0"
 DEFAULT_SLICES = ("machine.slice", "system.slice")
 """The default control groups of a virtual machine, and of a daemon of the host."""
-_GRANULARITY = "cpu"
+_GRANULARITY = model.Host({}).sched_gran
 """`sched_gran` of a host that was just installed."""
 _HALT_POLL_US = 200
 """`halt_poll_us` of a host that was just installed."""
-_NEW_GROUP = {"weight": 100, "quota_us": -1, "period_us": 100_000, "burst_us": 0, "idle": False, "cpus": "all"}
-"""A new control group."""
+_NEW_GROUP = model.Cgroup({})
 
 
 @dataclass(frozen=True)
@@ -483,7 +482,7 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
             if (at, setting) not in old_actions:
                 later.append((at, setting))
         for name, domain in new.domains.items():
-            if domain.start is None:
+            if domain.start.ns == 0:
                 was = None if old is None else old.domains.get(name)
                 here += _of_domain(name, domain, was, (pools, old_pools), host.pcpus)
         settings += [*here, *_memory_stays(old, new, pools[POOL_0]), *_places(before, after, pools[POOL_0])]
@@ -677,16 +676,16 @@ def _groups(old: model.Model | None, new: model.Model, pool: Pool) -> Iterator[S
         yield CgroupVersion(pool, version_of(new.host))
     before, now = {} if old is None else old.cgroups, new.cgroups
     for path in dict.fromkeys([*before, *now]):
-        was, table = _group(before.get(path)), _group(now.get(path))
+        was, table = _group(before.get(path, _NEW_GROUP)), _group(now.get(path, _NEW_GROUP))
         values = {name: value for name, value in table.items() if value != was[name]}
         if values:
             yield Group(pool, path, values, table)
 
 
-def _group(group: model.Cgroup | None) -> dict[str, Any]:
-    if group is None:
-        return _NEW_GROUP
-    return {name: _NEW_GROUP[name] if (value := getattr(group, name)) is None else value for name in _NEW_GROUP}
+def _group(group: model.Cgroup) -> dict[str, Any]:
+    """The parameters of a control group, by name."""
+    names = ("weight", "quota_us", "period_us", "burst_us", "idle")
+    return {name: getattr(group, name) for name in names} | {"cpus": group.cpus or "all"}
 
 
 def _memory_stays(old: model.Model | None, new: model.Model, pool: Pool) -> Iterator[Setting]:
@@ -787,7 +786,7 @@ class _Actions:
         starts = (
             model.CreateAction({"op": "create", "at": domain.start, "domain": name})
             for name, domain in self._domains.items()
-            if domain.start is not None
+            if domain.start.ns > 0
         )
         for action in sorted([*starts, *self._scenario.actions], key=lambda action: action.at.ns):
             for setting in self._settings(action):

@@ -22,25 +22,25 @@ class Run(Table):
     @property
     def duration(self) -> Duration:
         """Measured time, after the warm-up. Default: `10s`."""
-        return Duration(self._table["duration"])
+        return Duration(self._table.get("duration", "10s"))
 
     @property
     def warmup(self) -> Duration:
         """Time before that, which is not measured. Default: `1s`."""
-        return Duration(self._table["warmup"])
+        return Duration(self._table.get("warmup", "1s"))
 
     @property
-    def start_spread(self) -> Duration | None:
+    def start_spread(self) -> Duration:
         """Longest random delay before applications begin: the same for all of them, drawn for each replication.
 
         A workload then begins at a random point in the scheduler's periods. Default: none.
         """
-        return self._optional("start_spread", Duration)
+        return Duration(self._table.get("start_spread", "0ns"))
 
     @property
     def replications(self) -> int:
         """Number of independent runs, each with its own random numbers. Default: 1."""
-        return self._table["replications"]
+        return self._table.get("replications", 1)
 
     @property
     def sample(self) -> Duration:
@@ -131,7 +131,7 @@ class Host(Table):
 
         Default: `cpu`.
         """
-        return self._table["sched_gran"]
+        return self._table.get("sched_gran", "cpu")
 
     @property
     def creation(self) -> Literal["contract", "release"]:
@@ -140,7 +140,7 @@ class Host(Table):
         `contract`: it is in force from the beginning. `release`: as on a real Xen, the toolstack sets it when
         all vCPUs of the domain are there. Default: `contract`.
         """
-        return self._table["creation"]
+        return self._table.get("creation", "contract")
 
     @property
     def governor(self) -> Literal["performance", "powersave", "ondemand"]:
@@ -162,7 +162,7 @@ class Host(Table):
 
         Default: `false`.
         """
-        return self._table["bare_metal"]
+        return self._table.get("bare_metal", False)
 
     @property
     def toolstack(self) -> Literal["xl", "xapi", "libvirt", "proxmox", "cgroup"]:
@@ -218,7 +218,7 @@ class Topology(Table):
     @property
     def sockets(self) -> int:
         """Number of sockets. Default: 1."""
-        return self._table["sockets"]
+        return self._table.get("sockets", 1)
 
     @property
     def cores(self) -> int:
@@ -228,7 +228,7 @@ class Topology(Table):
     @property
     def threads(self) -> int:
         """Number of threads of each core. Default: 1."""
-        return self._table["threads"]
+        return self._table.get("threads", 1)
 
     @property
     def nodes(self) -> int:
@@ -242,7 +242,7 @@ class Topology(Table):
 
         Default: `adjacent`.
         """
-        return self._table["numbering"]
+        return self._table.get("numbering", "adjacent")
 
 
 class Nic(Table):
@@ -288,7 +288,7 @@ class Disk(Table):
     @property
     def kind(self) -> Literal["spindle", "ssd"]:
         """Turning platters, or flash memory. The hardware profile has the speed of each. Default: `spindle`."""
-        return self._table["kind"]
+        return self._table.get("kind", "spindle")
 
 
 class Pool(Table):
@@ -331,7 +331,7 @@ class Cgroup(Table):
 
         At most 10000, or 25600 where `host.cgroups` is 1. Default: 100.
         """
-        return self._table["weight"]
+        return self._table.get("weight", 100)
 
     @property
     def quota_us(self) -> int:
@@ -340,22 +340,22 @@ class Cgroup(Table):
 
         Default: -1.
         """
-        return self._table["quota_us"]
+        return self._table.get("quota_us", -1)
 
     @property
     def period_us(self) -> int:
         """Length of the period, in microseconds. Default: 100000."""
-        return self._table["period_us"]
+        return self._table.get("period_us", 100000)
 
     @property
     def burst_us(self) -> int:
         """Quota not used, in microseconds, that may be used later (`cpu.max.burst`), at most the quota. Default: 0."""
-        return self._table["burst_us"]
+        return self._table.get("burst_us", 0)
 
     @property
     def idle(self) -> bool:
         """Whether the group runs only when nothing else wants to (`cpu.idle`). Default: `false`."""
-        return self._table["idle"]
+        return self._table.get("idle", False)
 
     @property
     def cpus(self) -> str | None:
@@ -380,7 +380,7 @@ class Domain(Table):
     @property
     def vcpus(self) -> int:
         """Number of vCPUs. Default: 1."""
-        return self._table["vcpus"]
+        return self._table.get("vcpus", 1)
 
     @property
     def pool(self) -> str:
@@ -388,9 +388,9 @@ class Domain(Table):
         return self._table.get("pool", "Pool-0")
 
     @property
-    def start(self) -> Duration | None:
+    def start(self) -> Duration:
         """Time of its creation, since the host started, warm-up included. Default: the start of the host."""
-        return self._optional("start", Duration)
+        return Duration(self._table.get("start", "0ns"))
 
     @property
     def affinity(self) -> str | tuple[str, ...]:
@@ -425,12 +425,12 @@ class Domain(Table):
     @property
     def driver_domain(self) -> bool:
         """Whether the domain owns the devices, and does their work for the other domains. Default: `false`."""
-        return self._table["driver_domain"]
+        return self._table.get("driver_domain", False)
 
     @property
     def forwarding(self) -> Literal["bridge", "routing"]:
         """The way in which a driver domain forwards packets: a bridge, or routing. Default: `bridge`."""
-        return self._table["forwarding"]
+        return self._table.get("forwarding", "bridge")
 
     @property
     def working_set(self) -> Size:
@@ -484,13 +484,13 @@ class Domain(Table):
         return self._optional("idle_tick_cpu", Duration)
 
     @property
-    def busy_tick_cpu(self) -> Duration | None:
+    def busy_tick_cpu(self) -> Duration:
         """CPU time of a tick that finds the vCPU busy, beside what its applications compute; ticks that come while
         it cannot run are one.
 
         Goes with `idle_tick`. Default: none.
         """
-        return self._optional("busy_tick_cpu", Duration)
+        return Duration(self._table.get("busy_tick_cpu", "0ns"))
 
     @property
     def idle_tick_at(self) -> Duration | None:
@@ -502,22 +502,22 @@ class Domain(Table):
         return self._optional("idle_tick_at", Duration)
 
     @property
-    def wake_cpu(self) -> Duration | None:
+    def wake_cpu(self) -> Duration:
         """CPU time of its kernel each time that an idle vCPU wakes to do something, beside the time of its
         applications and devices; events that come together count once.
 
         A tick that finds the vCPU idle has `idle_tick_cpu` instead. Default: none.
         """
-        return self._optional("wake_cpu", Duration)
+        return Duration(self._table.get("wake_cpu", "0ns"))
 
     @property
-    def idle_cpu(self) -> Duration | None:
+    def idle_cpu(self) -> Duration:
         """CPU time of its kernel each time that a woken vCPU goes idle again; its applications have sent their
         packets before.
 
         Default: none.
         """
-        return self._optional("idle_cpu", Duration)
+        return Duration(self._table.get("idle_cpu", "0ns"))
 
     @property
     def on_crash(self) -> Literal["destroy", "restart", "preserve"]:
@@ -525,7 +525,7 @@ class Domain(Table):
 
         Default: `destroy`.
         """
-        return self._table["on_crash"]
+        return self._table.get("on_crash", "destroy")
 
     @property
     def cgroup(self) -> str | None:
@@ -611,7 +611,7 @@ class Netfront(Table):
     @property
     def vcpu(self) -> int:
         """The domain's vCPU that takes its events. Default: 0."""
-        return self._table["vcpu"]
+        return self._table.get("vcpu", 0)
 
     @property
     def driver_vcpu(self) -> int | None:
@@ -628,12 +628,12 @@ class Netfront(Table):
 
         Default: `false`.
         """
-        return self._table["tso"]
+        return self._table.get("tso", False)
 
     @property
     def checksum_offload(self) -> bool:
         """Whether the NIC computes checksums. If not, each byte costs the domain more. Default: `true`."""
-        return self._table["checksum_offload"]
+        return self._table.get("checksum_offload", True)
 
     @property
     def emulated(self) -> bool:
@@ -642,7 +642,7 @@ class Netfront(Table):
 
         Default: `false`.
         """
-        return self._table["emulated"]
+        return self._table.get("emulated", False)
 
 
 class VirtualDisk(Table):
@@ -665,7 +665,7 @@ class VirtualDisk(Table):
     @property
     def vcpu(self) -> int:
         """The domain's vCPU that takes its events. Default: 0."""
-        return self._table["vcpu"]
+        return self._table.get("vcpu", 0)
 
     @property
     def driver_vcpu(self) -> int | None:
@@ -685,7 +685,7 @@ class VirtualDisk(Table):
 
         Default: `false`.
         """
-        return self._table["emulated"]
+        return self._table.get("emulated", False)
 
 
 class App(Table):
@@ -748,7 +748,7 @@ class App(Table):
     @property
     def instance(self) -> int:
         """Number of instances. Default: 1."""
-        return self._table["instance"]
+        return self._table.get("instance", 1)
 
     @property
     def assumed(self) -> bool:
@@ -770,7 +770,7 @@ class Phase(Table):
     @property
     def loop(self) -> int:
         """Number of times to go through its events. Default: 1."""
-        return self._table["loop"]
+        return self._table.get("loop", 1)
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -909,7 +909,7 @@ class OpenLoopClient(Table):
 
         Default: `false`.
         """
-        return self._table["regular"]
+        return self._table.get("regular", False)
 
     @cached_property
     def mix(self) -> tuple[Ask, ...]:
@@ -922,7 +922,7 @@ class OpenLoopClient(Table):
     @property
     def connections_max(self) -> int:
         """Most requests outstanding at once; further ones fail at the client. Default: 64."""
-        return self._table["connections_max"]
+        return self._table.get("connections_max", 64)
 
     @property
     def timeout(self) -> Duration | None:
@@ -961,12 +961,12 @@ class ClosedLoopClient(Table):
     @property
     def think(self) -> Duration:
         """Mean think time of a user, exponentially distributed. Default: none."""
-        return Duration(self._table["think"])
+        return Duration(self._table.get("think", "0ns"))
 
     @property
     def ramp_up(self) -> Duration:
         """Time within which the users begin, one after the other. Default: none."""
-        return Duration(self._table["ramp_up"])
+        return Duration(self._table.get("ramp_up", "0ns"))
 
     @cached_property
     def mix(self) -> tuple[Ask, ...]:
@@ -979,7 +979,7 @@ class ClosedLoopClient(Table):
     @property
     def keep_alive(self) -> bool:
         """Whether a user keeps its connection from one request to the next. Default: `true`."""
-        return self._table["keep_alive"]
+        return self._table.get("keep_alive", True)
 
     @property
     def timeout(self) -> Duration | None:
@@ -989,7 +989,7 @@ class ClosedLoopClient(Table):
     @property
     def retries(self) -> int:
         """Most times that a failed request is tried again at once, before the user continues. Default: 0."""
-        return self._table["retries"]
+        return self._table.get("retries", 0)
 
 
 class StreamClient(Table):
@@ -1018,17 +1018,17 @@ class StreamClient(Table):
     @property
     def streams(self) -> int:
         """Number of streams. Default: 1."""
-        return self._table["streams"]
+        return self._table.get("streams", 1)
 
     @property
     def packet(self) -> Size:
         """Data in each packet; more than a segment is sent in several segments. Default: `1448B`."""
-        return Size(self._table["packet"])
+        return Size(self._table.get("packet", "1448B"))
 
     @property
     def gap(self) -> Duration:
         """Least time from one packet of a stream to the next; without it, the network alone decides. Default: none."""
-        return Duration(self._table["gap"])
+        return Duration(self._table.get("gap", "0ns"))
 
 
 Client = (
@@ -1064,7 +1064,7 @@ class Ask(Table):
     @property
     def weight(self) -> int:
         """Frequency relative to the client's other kinds of requests. Default: 1."""
-        return self._table["weight"]
+        return self._table.get("weight", 1)
 
 
 class ClientMachine(Table):
@@ -1078,17 +1078,17 @@ class ClientMachine(Table):
     @property
     def processors(self) -> int:
         """Number of processors. Default: 2."""
-        return self._table["processors"]
+        return self._table.get("processors", 2)
 
     @property
     def request_cpu(self) -> Duration:
         """Time of a processor for a request before it is sent. Default: none."""
-        return Duration(self._table["request_cpu"])
+        return Duration(self._table.get("request_cpu", "0ns"))
 
     @property
     def packet_cpu(self) -> Duration:
         """Time of a processor for each packet, sent or received. Default: none."""
-        return Duration(self._table["packet_cpu"])
+        return Duration(self._table.get("packet_cpu", "0ns"))
 
     @property
     def connections_max(self) -> int:
@@ -1096,7 +1096,7 @@ class ClientMachine(Table):
 
         Default: 3976.
         """
-        return self._table["connections_max"]
+        return self._table.get("connections_max", 3976)
 
 
 class AdjustAction(Table):
@@ -1492,7 +1492,7 @@ class Model(Table):
     @property
     def seed(self) -> int:
         """The seed of all random numbers. The same seed gives the same results, byte for byte. Default: 1."""
-        return self._table["seed"]
+        return self._table.get("seed", 1)
 
     @cached_property
     def run(self) -> Run:
