@@ -86,7 +86,7 @@ fn app(
     let values: Vec<Option<AppValue>> =
         kind.params.iter().map(|param| app_param(checker, raw, place, param, host)).collect();
     let most = if kind.classes.is_empty() { APPS_MAX as u32 } else { 1 };
-    let instances = raw.instance(most, checker.report)?;
+    let instances = raw.instance(most, checker.report);
     let values = values.into_iter().collect::<Option<_>>()?;
     Some(AppSpec::Kind { kind, values, instances, assumed: raw.assumed(checker.report) })
 }

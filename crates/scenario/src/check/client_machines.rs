@@ -1,6 +1,5 @@
 //! The machines outside that clients run on.
 
-use vcpulab_host::Span;
 use vcpulab_io::ClientMachineId;
 use vcpulab_spec::limits::CLIENTS_MAX;
 use vcpulab_spec::{ClientMachineSpec, Spec};
@@ -31,10 +30,10 @@ fn client_machine(
     ClientMachineSpec {
         name,
         bits_per_s: raw.bits_per_s(usual_rate, checker.report).unwrap_or(usual_rate),
-        processors: raw.processors(checker.report).unwrap_or(1),
-        request_cpu: raw.request_cpu(checker.report).unwrap_or(Span::ZERO),
-        packet_cpu: raw.packet_cpu(checker.report).unwrap_or(Span::ZERO),
-        connections_max: raw.connections_max(checker.report).unwrap_or(1),
+        processors: raw.processors(checker.report),
+        request_cpu: raw.request_cpu(checker.report),
+        packet_cpu: raw.packet_cpu(checker.report),
+        connections_max: raw.connections_max(checker.report),
     }
 }
 

@@ -70,7 +70,7 @@ fn open_loop(checker: &mut Checker<'_, '_>, raw: &RawOpenLoop, spec: &Spec) -> O
         machine: machine?,
         load,
         mix: mix?,
-        connections_max: connections_max?,
+        connections_max,
         keep_alive: false,
         timeout: timeout?,
         retries: 0,
@@ -81,8 +81,8 @@ fn closed_loop(checker: &mut Checker<'_, '_>, raw: &RawClosedLoop, spec: &Spec) 
     let service = requests_to(checker, &raw.server, &raw.app, spec);
     let machine = machine_of(checker, &raw.machine, spec);
     let users = raw.users(checker.report);
-    let think = raw.think(checker.report);
-    let ramp_up = raw.ramp_up(checker.report);
+    let think_ns = raw.think(checker.report);
+    let ramp_up_ns = raw.ramp_up(checker.report);
     let mix = mix(checker, &raw.file_size, &raw.mix, service, spec);
     let timeout = timeout(raw.timeout(checker.report), &raw.timeout);
     let retries = raw.retries(checker.report);
@@ -91,12 +91,12 @@ fn closed_loop(checker: &mut Checker<'_, '_>, raw: &RawClosedLoop, spec: &Spec) 
         name: String::new(),
         service: service?,
         machine: machine?,
-        load: Load::Closed { users, think_ns: think?, ramp_up_ns: ramp_up? },
+        load: Load::Closed { users, think_ns, ramp_up_ns },
         mix: mix?,
         connections_max: users,
         keep_alive: raw.keep_alive(checker.report),
         timeout: timeout?,
-        retries: retries?,
+        retries,
     })
 }
 
@@ -105,13 +105,12 @@ fn stream(checker: &mut Checker<'_, '_>, raw: &RawStream, spec: &Spec) -> Option
     let machine = machine_of(checker, &raw.machine, spec);
     let streams = raw.streams(checker.report);
     let packet = raw.packet(checker.report);
-    let gap = raw.gap(checker.report);
-    let streams = streams?;
+    let gap_ns = raw.gap(checker.report);
     Some(ClientSpec {
         name: String::new(),
         service: service?,
         machine: machine?,
-        load: Load::Stream { streams, packet_bytes: packet?.0 as u32, gap_ns: gap? },
+        load: Load::Stream { streams, packet_bytes: packet.0 as u32, gap_ns },
         mix: Vec::new(),
         connections_max: streams,
         keep_alive: true,
@@ -255,7 +254,7 @@ fn one_ask(checker: &mut Checker<'_, '_>, raw: &RawAsk, classes: &[RequestClass]
     let usual = Size(classes[class.unwrap_or(0) as usize].reply_bytes.into());
     let reply = raw.file_size(usual, checker.report);
     let weight = raw.weight(checker.report);
-    Some(AskSpec { class: class?, reply_bytes: reply?.0 as u32, weight: weight? })
+    Some(AskSpec { class: class?, reply_bytes: reply?.0 as u32, weight })
 }
 
 #[cfg(test)]

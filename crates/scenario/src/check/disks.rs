@@ -75,7 +75,7 @@ fn virtual_disk(
         true => None,
         false => Some(device_of(checker, &raw.device, driver, "disk", devices)?),
     };
-    let vcpu = raw.vcpu(spec.domains[own].vcpus() - 1, checker.report)?;
+    let vcpu = raw.vcpu(spec.domains[own].vcpus() - 1, checker.report);
     // A stub domain passes requests on where its own disk's events are.
     let spread = driver.filter(|_| !through_stub);
     Some(BlkfrontSpec {

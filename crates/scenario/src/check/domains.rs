@@ -1,7 +1,7 @@
 //! The domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{CpuMask, Params, Span, Time};
+use vcpulab_host::{CpuMask, Params, Span};
 use vcpulab_spec::limits::{DOMAINS_MAX, VCPUS_MAX};
 use vcpulab_spec::{DomainSpec, Guest, POOL_0, Platform, PoolSpec, Spec, XenDomain};
 
@@ -50,14 +50,15 @@ fn domain_alone(
         false => checker.pool_named(&raw.pool, &spec.pools).unwrap_or(POOL_0),
     };
     let vcpus = raw.vcpus(checker.report);
+    let vcpus_known = raw.vcpus.is_or_none(vcpus);
     let driver_domain = raw.driver_domain(checker.report);
     let usual = match driver_domain {
         true => host.constants.driver_working_set_bytes,
         false => host.constants.guest_working_set_bytes,
     };
-    let count = vcpus.unwrap_or(1) as usize;
+    let count = vcpus as usize;
     let masks = |checker: &mut Checker<'_, '_>, field| {
-        affinity(checker, field, count, vcpus.is_some(), host.pcpus, &spec.pools[pool])
+        affinity(checker, field, count, vcpus_known, host.pcpus, &spec.pools[pool])
     };
     let page_cache = raw.page_cache(Size(host.constants.page_cache_bytes), checker.report).unwrap_or(Size(0));
     DomainSpec {
@@ -65,7 +66,7 @@ fn domain_alone(
         number,
         params: Params::new(),
         pool,
-        start: raw.start(checker.report).unwrap_or(Time::ZERO),
+        start: raw.start(checker.report),
         affinity: masks(checker, &raw.affinity).unwrap_or_else(|| vec![None; count]),
         soft_affinity: masks(checker, &raw.soft_affinity).unwrap_or_default(),
         bound: scalar(&raw.bound_by, checker.report)
@@ -81,8 +82,8 @@ fn domain_alone(
         page_cache_bytes: page_cache.0 as u64,
         memory_bytes: raw.memory(Size(2 * page_cache.0), checker.report).map_or(0, |size| size.0 as u64),
         idle_tick: idle_tick(checker.report, raw),
-        wake_cpu: raw.wake_cpu(checker.report).unwrap_or(Span::ZERO),
-        idle_cpu: raw.idle_cpu(checker.report).unwrap_or(Span::ZERO),
+        wake_cpu: raw.wake_cpu(checker.report),
+        idle_cpu: raw.idle_cpu(checker.report),
         shutdown: raw
             .shutdown(Span::from_ns(host.constants.shutdown_ns), checker.report)
             .unwrap_or(Span::ZERO),
@@ -128,7 +129,7 @@ fn idle_tick(report: &mut Report<'_>, raw: &RawDomain) -> Option<IdleTick> {
     Some(IdleTick {
         period_ns: raw.idle_tick(report)?,
         cpu_ns: raw.idle_tick_cpu(report)?,
-        busy_ns: raw.busy_tick_cpu(report).unwrap_or(Span::ZERO),
+        busy_ns: raw.busy_tick_cpu(report),
         at_ns: raw.idle_tick_at(report),
     })
 }

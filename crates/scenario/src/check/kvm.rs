@@ -51,10 +51,10 @@ pub(crate) fn host(
         &raw.pool,
         "nothing on a KVM host: it has one scheduler; `affinity` keeps VMs apart",
     );
-    let halt_poll = raw_host.halt_poll_us(checker.report).unwrap_or_default();
+    let halt_poll = raw_host.halt_poll_us(checker.report);
     let given = raw.cgroup.get().map_or(&[][..], |named| &named.0);
     let version = match raw_host.cgroups(checker.report) {
-        Some(1) => Cgroups::V1,
+        1 => Cgroups::V1,
         _ => Cgroups::V2,
     };
     if let Some(At { place, .. }) = &raw.cgroup.0 {
@@ -131,10 +131,10 @@ fn cgroup(checker: &mut Checker<'_, '_>, raw: &RawCgroup, place: &Place, version
     let weight = weight.unwrap_or(1);
     let quota = match raw.quota_us.get() {
         None | Some(&NO_QUOTA) => None,
-        Some(_) => raw.quota_us(checker.report),
+        Some(_) => Some(raw.quota_us(checker.report)),
     };
-    let period = raw.period_us(checker.report).unwrap_or(us(new.period));
-    let burst = raw.burst_us(checker.report).unwrap_or(0);
+    let period = raw.period_us(checker.report);
+    let burst = raw.burst_us(checker.report);
     let (quota, burst) = (quota.map(Span::from_us), Span::from_us(burst));
     if let Some(At { place: at, .. }) = &raw.burst_us.0 {
         match quota {
@@ -193,13 +193,13 @@ pub(crate) fn guest(checker: &mut Checker<'_, '_>, name: &At<String>, raw: &RawD
         threads,
         emulator_affinity: cpus(checker, &raw.emulator_affinity, pcpus),
         iothread_affinity: cpus(checker, &raw.iothread_affinity, pcpus),
-        iothreads: raw.iothreads(checker.report).unwrap_or(0),
+        iothreads: raw.iothreads(checker.report),
     })
 }
 
 fn class(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Class {
     let class = raw.sched_policy(checker.report);
-    let priority = raw.sched_priority(checker.report).unwrap_or(1);
+    let priority = raw.sched_priority(checker.report);
     match class {
         Class::Fifo(_) => Class::Fifo(priority),
         Class::RoundRobin(_) => Class::RoundRobin(priority),
@@ -215,7 +215,7 @@ fn class(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Class {
 }
 
 fn nice(checker: &mut Checker<'_, '_>, raw: &RawDomain, class: Class) -> i8 {
-    let nice = raw.nice(checker.report).unwrap_or(0);
+    let nice = raw.nice(checker.report);
     if let (Some(At { place, .. }), false) = (&raw.nice.0, matches!(class, Class::Other | Class::Batch))
         && nice != 0
     {

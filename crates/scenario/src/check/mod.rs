@@ -24,7 +24,7 @@ mod topology;
 
 use vcpulab_host::{Span, Table};
 use vcpulab_spec::Spec;
-use vcpulab_spec::limits::{DOMAINS_MAX, SPANS_ABOVE_ZERO};
+use vcpulab_spec::limits::DOMAINS_MAX;
 
 use crate::check::fields::Checker;
 use crate::file::raw::RawScenario;
@@ -43,11 +43,11 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, repo
     topology::granularity(checker, &raw_host, &host, pools.iter());
     let mut spec = Spec {
         name: run::name(checker, &raw.name),
-        seed: raw.seed(checker.report).unwrap_or(1) as u64,
-        duration: run.duration(checker.report).unwrap_or(*SPANS_ABOVE_ZERO.start()),
-        warmup: run.warmup(checker.report).unwrap_or(Span::ZERO),
-        start_spread: run.start_spread(checker.report).unwrap_or(Span::ZERO),
-        replications: run.replications(checker.report).unwrap_or(1),
+        seed: raw.seed(checker.report) as u64,
+        duration: run.duration(checker.report),
+        warmup: run.warmup(checker.report),
+        start_spread: run.start_spread(checker.report),
+        replications: run.replications(checker.report),
         sample: Span::ZERO,
         profiler_cycles: run::profiler(checker, &run),
         host,

@@ -102,7 +102,7 @@ fn netfront(
         None => None,
     };
     let nic = device_of(checker, &raw.device, owner, "NIC", spec.nics.enumerate())?;
-    let vcpu = raw.vcpu(spec.domains[own].vcpus() - 1, checker.report)?;
+    let vcpu = raw.vcpu(spec.domains[own].vcpus() - 1, checker.report);
     Some(NetfrontSpec {
         driver,
         nic,

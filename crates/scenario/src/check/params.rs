@@ -240,7 +240,7 @@ fn timetable(
 ) -> Option<ParamValue> {
     let entry = |slot: &At<RawSlot>| {
         let domain = checker.domain(&slot.value.domain, domains)?;
-        let vcpu = slot.value.vcpu(domains[domain].vcpus() - 1, checker.report)?;
+        let vcpu = slot.value.vcpu(domains[domain].vcpus() - 1, checker.report);
         let runtime = slot.value.runtime(checker.report)?;
         Some(TimetableEntry { domain: domains[domain].number, vcpu: vcpu.into(), runtime })
     };

@@ -17,12 +17,12 @@ pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Pl
         checker.report.error(&place.member("phase"), Problem::says("required, but not given"));
     }
     let phases = phases(checker, &raw.phase);
-    let rounds = match raw.r#loop(checker.report)? {
+    let rounds = match raw.r#loop(checker.report) {
         -1 => None,
         rounds => Some(rounds as u32),
     };
-    let instances = raw.instance(APPS_MAX as u32, checker.report)?;
-    let delay = raw.start_delay(checker.report)?;
+    let instances = raw.instance(APPS_MAX as u32, checker.report);
+    let delay = raw.start_delay(checker.report);
     let stretch = stretch(checker, raw)?;
     let softirq = softirq(checker, raw)?;
     Some(AppSpec::Phases {
@@ -78,7 +78,7 @@ fn phase(checker: &mut Checker<'_, '_>, phase: &At<RawPhase>) -> Option<PhaseSpe
         return None;
     }
     let events: Vec<Option<EventSpec>> = raw.iter().map(|raw| event(checker, raw)).collect();
-    Some(PhaseSpec { rounds: rounds?, events: events.into_iter().collect::<Option<_>>()? })
+    Some(PhaseSpec { rounds, events: events.into_iter().collect::<Option<_>>()? })
 }
 
 fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpec> {

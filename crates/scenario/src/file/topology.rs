@@ -16,11 +16,13 @@ pub(crate) fn topology(
 ) -> Option<TopologyConfig> {
     let At { value, place } = raw;
     let (sockets, threads) = (value.sockets(report), value.threads(report));
-    let usual_cores = pcpus / (sockets.unwrap_or(1) * threads.unwrap_or(1));
-    let cores = value.cores(usual_cores.max(1), report);
-    let nodes = value.nodes(sockets.unwrap_or(1), report);
+    let cores = value.cores((pcpus / (sockets * threads)).max(1), report);
+    let nodes = value.nodes(sockets, report);
     let numbering = value.numbering(report);
-    let (sockets, cores, threads, nodes) = (sockets?, cores?, threads?, nodes?);
+    let (cores, nodes) = (cores?, nodes?);
+    if !value.sockets.is_or_none(sockets) || !value.threads.is_or_none(threads) {
+        return None;
+    }
     let all = sockets * cores * threads;
     let fixed = fixed || value.cores.is_none();
     if all > PCPUS_MAX || fixed && all != pcpus {

@@ -406,6 +406,13 @@ impl<T> Field<T> {
     }
 }
 
+impl Field<i64> {
+    /// Whether the field has this value or is not given: no fault made another value of it.
+    pub fn is_or_none(&self, value: u32) -> bool {
+        self.get().is_none_or(|given| *given == i64::from(value))
+    }
+}
+
 impl<T> Default for Field<T> {
     fn default() -> Self {
         Field(None)

@@ -13,10 +13,10 @@ pub(crate) const fn plain(name: &'static str) -> &'static str {
 ///
 /// The type is that of the checked value. What follows it is in the schema and in the reference, and makes a method of the
 /// field's name, which checks the value:
-/// * `= DEFAULT`: the value of a field that is not given. Without a range, the method returns it for a faulty word, too.
+/// * `= DEFAULT`: the value of a field that is not given. The method returns it for a faulty value, too, which is reported.
 /// * `=> "WORDS"`: the default, in words, where it depends on other fields: an argument of the method if there is a range.
-/// * `; RANGE`: the values allowed. The method returns `None` for a value outside of it, which is reported, and for a field
-///   that is not given and has no default.
+/// * `; RANGE`: the values allowed. Without `= DEFAULT`, the method returns `None` for a value outside of it, which is
+///   reported, and for a field that is not given and has no default.
 /// * `; RANGE => most`: the greatest value depends on other fields: another argument of the method.
 ///
 /// With `params`, the scheduler's parameters may be in the table too: `RawParams`, which the module imports.
@@ -31,7 +31,14 @@ macro_rules! record {
         |schema: &mut schemars::Schema| $crate::text::value::describe_usual(schema, $usual)
     };
     (@first $first:ty, $second:literal) => { $first };
-    (@method $field:ident: $type:ty $(= $default:expr)? $(=> $usual:literal)?; $range:expr $(=> $most:ident)?) => {
+    (@method $field:ident: $type:ty = $default:expr; $range:expr $(=> $most:ident)?) => {
+        pub fn $field(&self, $($most: $type,)? report: &mut $crate::text::problem::Report<'_>) -> $type {
+            let range: std::ops::RangeInclusive<$type> = $range;
+            $(let range = *range.start()..=$most;)?
+            $crate::text::value::limited(&self.$field, range, report).unwrap_or($default)
+        }
+    };
+    (@method $field:ident: $type:ty $(=> $usual:literal)?; $range:expr $(=> $most:ident)?) => {
         pub fn $field(
             &self,
             $(usual: $crate::text::record::record!(@first $type, $usual),)?
@@ -40,7 +47,6 @@ macro_rules! record {
         ) -> Option<$type> {
             let range: std::ops::RangeInclusive<$type> = $range;
             $(let range = *range.start()..=$most;)?
-            $(if self.$field.is_none() { return Some($default); })?
             $(if self.$field.is_none() { let _ = $usual; return Some(usual); })?
             $crate::text::value::limited(&self.$field, range, report)
         }
