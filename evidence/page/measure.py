@@ -26,7 +26,7 @@ from vcpulab import _engine
 from vcpulab import conformance as bundled
 from vcpulab.cli.terminal import progress
 from vcpulab.formats import linux_folder
-from vcpulab.scenario.units import span_ns
+from vcpulab.scenario.units import Duration
 from vcpulab.twin.decision_costs import shortest_wait_ns
 from vcpulab_evidence.studies import NAMES, study
 from vcpulab_evidence.studies.predict import predictions, scores
@@ -428,7 +428,7 @@ def xen_phases(folders: Sequence[Path]) -> Iterator[Row]:
         off: dict[str, list[tuple[float, float]]] = {}
         for demands, there in pairs:
             setting = there.setting
-            known = _Elsewhere(setting.host, setting.domains, setting.pools, there.document["domain"])
+            known = _Elsewhere(setting.host, setting.domains, setting.pools, there.twin.scenario.to_dict()["domain"])
             units = [Unit(demands, one).measure(lambda _: True) for one in (there, replace(there, setting=known))]
             for (of, metric), recorded in there.values.items():
                 name = f"{of} {metric}"
@@ -465,12 +465,13 @@ def xen_recorder(folders: Sequence[Path]) -> Iterator[Row]:
     """By guests and scheduler: how often Dom0 wakes by a timer of its own, and for how long, in the median of twins."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for one in map(read, folders):
-        for app in one.document["domain"]["dom0"]["app"]:
-            events = [event for phase in app.get("phase", ()) for event in phase["event"]]
-            if any("await" in event for event in events) or not any("sleep" in event for event in events):
+        for app in one.twin.scenario.domains["dom0"].apps:
+            events = [event for phase in app.phases for event in phase.events]
+            if any(event.await_ for event in events) or not any(event.sleep for event in events):
                 continue
-            ran, slept = (sum(span_ns(event[key]) for event in events if key in event) for key in ("run", "sleep"))
-            times = len(app["phase"])
+            ran = sum(event.run.ns for event in events if isinstance(event.run, Duration))
+            slept = sum(event.sleep.ns for event in events if isinstance(event.sleep, Duration))
+            times = len(app.phases)
             each = ran / times / 1e3, (ran + slept) / times / 1e6
             found.setdefault((one.kind, one.setting.scheduler), []).append(each)
     for (kind, scheduler), those in sorted(found.items()):

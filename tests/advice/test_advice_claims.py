@@ -119,28 +119,28 @@ def test_pcpus_are_taken_from_others_only_for_an_slo_that_is_missed() -> None:
 
 
 def test_a_pool_isolates_where_the_toolstack_has_pools() -> None:
-    (*_, pooled) = isolations(roaming().to_dict(), ["rt"])
+    (*_, pooled) = isolations(roaming().model, ["rt"])
     assert pooled.pool == "only-rt"
     change(roaming(), pooled.changes)
-    assert all(isolation.pool is None for isolation in isolations(roaming(**KVM).to_dict(), ["rt"]))
+    assert all(isolation.pool is None for isolation in isolations(roaming(**KVM).model, ["rt"]))
     assert in_words([pooled.changes]) == ("pcpus of only-rt 3", "pool of rt only-rt")
 
 
 def test_pcpus_are_isolated_by_whole_cores_and_leave_some_for_others() -> None:
     topology = {"sockets": 2, "cores": 2, "threads": 2, "nodes": 2}
     wide = host({"rt": {**HOGS, "vcpus": 3, "memory_nodes": 0}, "win": HOGS}, pcpus=8, topology=topology)
-    assert [isolation.pcpus for isolation in isolations(wide.to_dict(), ["rt"]) if isolation.pool is None] == [
+    assert [isolation.pcpus for isolation in isolations(wide.model, ["rt"]) if isolation.pool is None] == [
         "2-3",
         "0-3",
     ]
-    assert not isolations(host({"rt": HOGS, "win": HOGS}, pcpus=1).to_dict(), ["rt"])
-    assert not isolations(host({"rt": HOGS, "win": {**HOGS, "affinity": "0"}}, pcpus=1).to_dict(), ["rt"])
+    assert not isolations(host({"rt": HOGS, "win": HOGS}, pcpus=1).model, ["rt"])
+    assert not isolations(host({"rt": HOGS, "win": {**HOGS, "affinity": "0"}}, pcpus=1).model, ["rt"])
 
 
 def test_threads_that_serve_other_vms_are_kept_away_too() -> None:
     served = {"nic": {}, "disk": {}, "iothreads": 1, "app": [{"kind": "web-server"}]}
     kvm = host({"rt": HOGS, "web": served, "batch": HOGS}, **KVM)
-    (alone_on_3,) = isolations(kvm.to_dict(), ["rt"])
+    (alone_on_3,) = isolations(kvm.model, ["rt"])
     fields = {"web.affinity", "web.emulator_affinity", "web.iothread_affinity", "batch.affinity"}
     assert alone_on_3.changes == {"domain.rt.affinity": "3", **{f"domain.{field}": "0-2" for field in fields}}
     change(kvm, alone_on_3.changes)

@@ -63,9 +63,7 @@ def test_limits_hold(scheduler: str, generation: str) -> None:
             "name": "limited",
             "run": {"duration": "3s"},
             "host": {"profile": "exact", "pcpus": 1, "scheduler": scheduler, "generation": generation},
-            "domain": {
-                "a": {"app": [{"kind": "hog"}]} | limiter({"scheduler": scheduler, "generation": generation})(30, 1)
-            },
+            "domain": {"a": {"app": [{"kind": "hog"}]} | limiter(scheduler, generation)(30, 1)},
         }
     )
     gotten = vcpulab.run(scenario)["a.gotten"]

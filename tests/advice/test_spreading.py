@@ -33,7 +33,7 @@ def test_the_default_is_that_of_the_machines_time() -> None:
 
 def test_what_is_on_one_vcpu_is_spread() -> None:
     old = host("dl360", nic={"eth0": {"driver_domain": "dom0"}, "eth1": {"driver_domain": "dom0"}})
-    changes = spread(old.to_dict(), "dom0", 3)
+    changes = spread(old.model, "dom0", 3)
     assert changes == {
         "nic.eth1.vcpu": 1,
         **{
@@ -47,9 +47,9 @@ def test_what_is_on_one_vcpu_is_spread() -> None:
 
 
 def test_where_all_are_in_turn_netbacks_leave_the_vcpu_of_the_interrupts() -> None:
-    away = spread(host("generic", 3).to_dict(), "dom0", 3)
+    away = spread(host("generic", 3).model, "dom0", 3)
     assert away == {f"domain.{name}.nic.driver_vcpu": vcpu for name, vcpu in (("a", 1), ("b", 2), ("c", 1))}
-    assert spread(host("generic", 1).to_dict(), "dom0", 1) == {}
+    assert spread(host("generic", 1).model, "dom0", 1) == {}
 
 
 def test_received_packets_are_the_work_of_the_netbacks_vcpu() -> None:

@@ -13,9 +13,7 @@ KEPT = ROOT / "evidence" / "recordings" / "xen"
 @pytest.mark.parametrize("kind", ["mixed-default", "weights-default", "requests-default", "requests-rate5000"])
 def test_either_scheduler_tells_what_credit_takes(kind: str) -> None:
     """Recordings that no constant was fitted on: a machine is as fast whatever its scheduler."""
-    costs = [
-        read(KEPT / f"xen4.17-{scheduler}-{kind}").document["host"]["costs"] for scheduler in ("credit", "credit2")
-    ]
+    costs = [read(KEPT / f"xen4.17-{scheduler}-{kind}").twin.scenario.host.costs for scheduler in ("credit", "credit2")]
     assert costs[0]["credit2_percent"] == 200
     for name, of_credit_ns in (("block_ns", 5_500), ("wake_ns", 3_400)):
         assert [one[name] for one in costs] == pytest.approx([of_credit_ns] * 2, rel=0.1)
@@ -35,7 +33,7 @@ def test_what_deciding_and_waking_took_is_taken_from_what_follows() -> None:
 
 def test_a_host_that_was_booted_again_has_its_guests_ticks_elsewhere() -> None:
     its = read(KEPT / "xen4.17-credit-requests-default")
-    document, setting = its.document, its.setting
+    document, setting = its.twin.scenario.to_dict(), its.setting
     assert {"idle_tick_at" in table for table in setting.on(document)["domain"].values() if "idle_tick" in table} == {
         True
     }

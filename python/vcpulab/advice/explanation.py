@@ -387,7 +387,7 @@ def _concerning(host: Host, late_apps: Sequence[Late]) -> list[Finding]:
     domains = {late_app.domain for late_app in late_apps}
     way = set(with_servers(host.scenario.domains, domains))
     # A fault of a pool is a fault of the domains in it.
-    pools = {host.domains[domain].get("pool") for domain in way}
+    pools = {host.domains[domain].pool for domain in way}
     places = [["domain", domain] for domain in domains] + [split(of_pool(pool, "scheduler"))[:-1] for pool in pools]
     themselves = (
         finding

@@ -1,9 +1,7 @@
 """The vCPUs on which the tasks of an application begin: a guest spreads its tasks over its vCPUs in turn."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from vcpulab.results.addresses import Address, apps
+from vcpulab.scenario.model import App
 from vcpulab.scenario.scenario import Scenario
 
 _TASKS = ("workers", "threads", "jobs", "streams")
@@ -27,20 +25,19 @@ def vcpus_of(scenario: Scenario, address: Address) -> frozenset[int]:
     """
     if address.kind != "app":
         return frozenset()
-    document = scenario.to_dict()
-    table = document["domain"][address.domain]
+    domain = scenario.domains[address.domain]
     (app,) = (app for app in apps(scenario) if app.name == address.thing)
-    kind_asked = None if app.client is None else document["client"][app.client].get("app")
+    served_by = None if app.client is None else scenario.clients[app.client].app
     vcpus: set[int] = set()
     position = begin = 0
-    for fields in table.get("app", []):
-        for _ in range(fields.get("instance", 1)):
-            tasks = range(begin, begin + _tasks(fields))
-            if position == app.position if app.client is None else kind_asked in (None, fields["kind"]):
-                vcpus.update(task % table["vcpus"] for task in tasks)
+    for declared in domain.apps:
+        for _ in range(declared.instance):
+            tasks = range(begin, begin + _tasks(declared))
+            if position == app.position if served_by is None else served_by == declared.kind:
+                vcpus.update(task % domain.vcpus for task in tasks)
             position, begin = position + 1, tasks.stop
     return frozenset(vcpus)
 
 
-def _tasks(app: Mapping[str, Any]) -> int:
-    return max((int(app[field]) for field in _TASKS if isinstance(app.get(field), int)), default=1)
+def _tasks(app: App) -> int:
+    return max((int(app.params[field]) for field in _TASKS if isinstance(app.params.get(field), int)), default=1)

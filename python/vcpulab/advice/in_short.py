@@ -81,7 +81,7 @@ def _order(
     Metrics that owners judge by come before the rest; in both groups domains whose settings were changed come first,
     then clients, then the largest changes.
     """
-    changed = {domain for domain in scenarios[0].to_dict()["domain"] if _settings(scenarios, domain)}
+    changed = {domain for domain in scenarios[0].domains if _settings(scenarios, domain)}
     clients = {app.name for app in apps(scenarios[0]) if app.client is not None}
     owned = {address.name for address in judged(scenarios[0])}
     assumed = _assumed(scenarios)
@@ -184,7 +184,7 @@ def _freed(comparisons: Sequence[Comparison], scenario: Scenario) -> list[str]:
         comparison.of_consequence or comparison.may_regress for comparison in work
     ):
         return []
-    percent = abs(idle.difference.mean) * int(scenario.to_dict()["host"]["pcpus"])
+    percent = abs(idle.difference.mean) * scenario.host.pcpus
     state = "free (improves)" if idle.verdict == "higher" else "busy (regresses)"
     return [f"{number(percent)} % of a pCPU more is {state}, for the same work"]
 
@@ -217,8 +217,8 @@ def _alike_rows(comparisons: Sequence[Comparison], scenarios: tuple[Scenario, Sc
 
 def _settings(scenarios: tuple[Scenario, Scenario], domain: str) -> bool:
     """`True`: the settings of a domain differ."""
-    before, after = (scenario.to_dict()["domain"].get(domain) for scenario in scenarios)
-    return bool(before != after)
+    before, after = (scenario.domains.get(domain) for scenario in scenarios)
+    return before != after
 
 
 _VERBS = {"improves": "improve", "regresses": "regress", "may regress": "may regress"}

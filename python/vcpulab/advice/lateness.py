@@ -6,15 +6,15 @@ computation is not late either. An SLO overrides both limits.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from vcpulab.advice.runstates import gotten, waited
 from vcpulab.results.addresses import Address, App, apps
 from vcpulab.results.metrics import MILLISECONDS
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import number
+from vcpulab.scenario import model
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import span_ns
 
 LATE_MS = 20.0
@@ -52,17 +52,16 @@ def late(run: Run) -> list[Late]:
         >>> [app.name for app in late(vcpulab.run(web))], late(vcpulab.run(web.change({"domain.web.weight": 512})))
         (['http'], [])
     """
-    document = run.scenario.to_dict()
     serving = {app.domain for app in apps(run.scenario) if app.client is not None}
     late_apps = []
     for app in apps(run.scenario):
         if app.client is not None:
-            how = _answers(run, document, app)
+            how = _answers(run, app)
         elif app.kind == "periodic":
             jobs = "assumed jobs" if app.assumed else "jobs"
             how = _often(_lost(run, app), f"of the {jobs} of {app.name} are late")
         else:
-            how = None if app.domain in serving else _transactions(run, document, app)
+            how = None if app.domain in serving else _transactions(run, app)
         if how is not None:
             late_apps.append(Late(app.name, app.domain, *how, app.assumed))
     return sorted(late_apps, key=lambda late_app: late_app.assumed)
@@ -84,13 +83,13 @@ def felt_ms(run: Run, address: Address) -> float | None:
     return min(LATE_MS, LATE_TIMES * cpu_ms, *_period_ms(run, address))
 
 
-def _answers(run: Run, document: Mapping[str, Any], client: App) -> _How | None:
+def _answers(run: Run, client: App) -> _How | None:
     lost, p99 = _lost(run, client), _mean(run, client, "response_p99")
     if p99 is None:
         hungry = lost or waited(run, client.domain) > NEVER_RUNS
         return (f"{client.name} gets no answer at all", math.inf) if hungry else None
-    servers = _servers(document, client)
-    own_ms = max((_computes_ms(app) for app in servers), default=0.0) or _computed_ms(run, document, client, servers)
+    servers = _servers(run.scenario, client)
+    own_ms = max((_computes_ms(app) for app in servers), default=0.0) or _computed_ms(run, client, servers)
     slow = _slow(f"answers to {client.name} take", p99, own_ms, " each")
     fails = _often(lost, f"of the requests of {client.name} fail")
     if slow is None or fails is None:
@@ -98,20 +97,20 @@ def _answers(run: Run, document: Mapping[str, Any], client: App) -> _How | None:
     return f"{fails[0]}, and {slow[0]}", max(slow[1], fails[1])
 
 
-def _transactions(run: Run, document: Mapping[str, Any], app: App) -> _How | None:
+def _transactions(run: Run, app: App) -> _How | None:
     """The lateness of an application that is alone in its domain, so that all CPU time of the domain is its own."""
     p99, per_s = _mean(run, app, "response_p99"), _mean(run, app, "throughput")
-    running = document["domain"][app.domain]["app"]
+    running = run.scenario.domains[app.domain].apps
     # The rounds of a script that sleeps take as long as its sleeps.
     if p99 is None or not per_s or len(running) > 1 or _sleeps(running[0]):
         return None
     return _slow(f"{app.name} takes", p99, 10 * gotten(run, app.domain) / per_s)
 
 
-def _sleeps(app: Mapping[str, Any]) -> bool:
+def _sleeps(app: model.App) -> bool:
     """`True`: a script sleeps, or waits for other scripts."""
-    events = (event for phase in app.get("phase", []) for event in phase["event"])
-    return any(name in event for event in events for name in ("sleep", "timer", "await"))
+    events = (event for phase in app.phases for event in phase.events)
+    return any(step is not None for event in events for step in (event.sleep, event.timer, event.await_))
 
 
 def _slow(subject: str, p99: float, own_ms: float, each: str = "") -> _How | None:
@@ -137,22 +136,22 @@ def _mean(run: Run, app: App, metric: str) -> float | None:
     return None if value is None else value.mean
 
 
-def _computed_ms(run: Run, document: Mapping[str, Any], client: App, servers: list[Mapping[str, Any]]) -> float:
+def _computed_ms(run: Run, client: App, servers: list[model.App]) -> float:
     """The measured CPU time of a request, ms, of a service that is alone in its domain; 0: it is not alone."""
-    alone = len(document["domain"][client.domain].get("app", [])) == len(servers) == 1
+    alone = len(run.scenario.domains[client.domain].apps) == len(servers) == 1
     per_s = _mean(run, client, "throughput")
     return 10 * gotten(run, client.domain) / per_s if alone and per_s else 0.0
 
 
-def _servers(document: Mapping[str, Any], client: App) -> list[Mapping[str, Any]]:
-    table = document["client"][client.client]
-    running: list[Mapping[str, Any]] = document["domain"][client.domain].get("app", [])
-    return [app for app in running if table.get("app") in (None, app["kind"])]
+def _servers(scenario: Scenario, client: App) -> list[model.App]:
+    """The applications that serve a client."""
+    kind = scenario.clients[client.client or ""].app
+    return [app for app in scenario.domains[client.domain].apps if app.kind == kind]
 
 
-def _computes_ms(app: Mapping[str, Any]) -> float:
+def _computes_ms(app: model.App) -> float:
     """The CPU time of a request in the scenario, ms; 0: it depends on the request."""
-    return span_ns(app.get("request_cpu", "0ns")) / 1e6
+    return span_ns(app.params.get("request_cpu", "0ns")) / 1e6
 
 
 def _is_response(address: Address) -> bool:
@@ -160,10 +159,10 @@ def _is_response(address: Address) -> bool:
 
 
 def _period_ms(run: Run, address: Address) -> list[float]:
-    table = run.scenario.to_dict()["domain"].get(address.domain, {})
-    listed = [app for app in table.get("app", []) for _ in range(app.get("instance", 1))]
+    domain = run.scenario.domains.get(address.domain)
+    listed = [app for app in domain.apps for _ in range(app.instance)] if domain is not None else []
     for app in apps(run.scenario):
         if app.name == address.thing and app.client is None and app.position < len(listed):
-            period = listed[app.position].get("period")
+            period = listed[app.position].params.get("period")
             return [span_ns(period) / 1e6] if isinstance(period, str) else []
     return []

@@ -5,6 +5,7 @@ from statistics import fmean, pstdev
 
 import polars as pl
 
+from vcpulab.scenario.model import OpenLoopClient
 from vcpulab_evidence.studies.case import Case
 from vcpulab_evidence.studies.window import Window
 
@@ -160,9 +161,11 @@ def _disk_kb(window: Window) -> float:
 
 def _content(window: Window) -> dict[str, float]:
     """Table 5.1, of the files that the client chooses from: each size once in every directory."""
-    mix = window.run.scenario.to_dict()["client"]["httperf"]["mix"]
-    sizes = sorted(_kilobytes(ask["file_size"]) for ask in mix for _ in range(DIRECTORIES))
-    mean_size = sum(ask["weight"] * _kilobytes(ask["file_size"]) for ask in mix) / sum(ask["weight"] for ask in mix)
+    client = window.run.scenario.clients["httperf"]
+    assert isinstance(client, OpenLoopClient)
+    sizes = sorted(ask.file_size.bytes / 1024 for ask in client.mix for _ in range(DIRECTORIES))
+    weights = sum(ask.weight for ask in client.mix)
+    mean_size = sum(ask.weight * ask.file_size.bytes / 1024 for ask in client.mix) / weights
     first, median, third = (sizes[len(sizes) * quarter // 4] for quarter in (1, 2, 3))
     return {
         "distinct_files": len(sizes),
@@ -177,14 +180,6 @@ def _content(window: Window) -> dict[str, float]:
         "asked_kb": mean_size,
         "sent_kb": window.rate("web", "bytes_sent") / window.throughput("web 1 open-loop") / 1024,
     }
-
-
-def _kilobytes(size: str) -> float:
-    """A size from a complete scenario, in units of 1024 bytes."""
-    for unit, factor in (("KiB", 1.0), ("KB", 1000 / 1024), ("MiB", 1024.0), ("B", 1 / 1024)):
-        if size.endswith(unit):
-            return float(size.removesuffix(unit)) * factor
-    raise ValueError(f"found size `{size}`")
 
 
 def _profile(window: Window) -> dict[str, float]:

@@ -71,11 +71,6 @@ class Recorded:
         return self.guests, self.setting.scheduler, str(self.setting.host.get("generation")), str(self.seed)
 
     @cached_property
-    def document(self) -> dict[str, Any]:
-        """The twin, as tables."""
-        return self.twin.scenario.to_dict()
-
-    @cached_property
     def values(self) -> Values:
         """The measured values."""
         measured = dict(_values(self.whole, self.twin))
@@ -96,17 +91,15 @@ class Recorded:
     @property
     def resume_ns(self) -> int:
         """CPU time that each preemption costs a vCPU, ns; 0 if the recording does not show it."""
-        return int(self.document["host"]["costs"].get("resume_ns", 0))
+        return self.twin.scenario.host.costs.get("resume_ns", 0)
 
     @cached_property
     def answering(self) -> frozenset[str]:
         """The domains whose twins answer messages."""
-        events = {
-            name: (event for app in table.get("app", []) for phase in app.get("phase", []) for event in phase["event"])
-            for name, table in self.document["domain"].items()
-        }
         return frozenset(
-            name for name, domain_events in events.items() if any("await" in event for event in domain_events)
+            name
+            for name, domain in self.twin.scenario.domains.items()
+            if any(event.await_ is not None for app in domain.apps for phase in app.phases for event in phase.events)
         )
 
     @cached_property

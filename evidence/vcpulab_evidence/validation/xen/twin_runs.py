@@ -25,7 +25,7 @@ class Unit:
     def __init__(self, demands: Recorded, held_against: Recorded) -> None:
         setting = held_against.setting
         # Runs charge the decision to the woken vCPU; a recorded wait ends after the decision.
-        self._shortest_us = takes_ns(demands.document["host"]["costs"], setting.scheduler) / 1e3
+        self._shortest_us = takes_ns(demands.twin.scenario.host.costs, setting.scheduler) / 1e3
         self._demands = demands
         self._setting = setting
         self._rebooted = demands.boot != held_against.boot
@@ -39,7 +39,9 @@ class Unit:
     @property
     def _scenario(self) -> Scenario:
         lasts = {"run.duration": f"{self._duration_ns}ns", "run.replications": REPLICATIONS}
-        return Scenario.from_dict(self._setting.on(self._demands.document, rebooted=self._rebooted)).change(lasts)
+        return Scenario.from_dict(
+            self._setting.on(self._demands.twin.scenario.to_dict(), rebooted=self._rebooted)
+        ).change(lasts)
 
     def done(self, store: RunCache) -> Replications | None:
         """The stored results of the run; `None`: it was not run."""

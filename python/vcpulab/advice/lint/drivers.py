@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
-from vcpulab.advice.io_spreading import apart, behind, spread
+from vcpulab.advice.io_spreading import apart, netbacks, spread
 from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.scenario.names import in_short
@@ -42,8 +42,8 @@ def inverted_weights(host: Host) -> Iterator[Finding]:
     """
     for driver in host.drivers:
         own = host.value(driver, "weight")
-        pool = host.domains[driver].get("pool")
-        guests = [d for d in host.served_by(driver) if host.domains[d].get("pool") == pool]
+        pool = host.domains[driver].pool
+        guests = [d for d in host.served_by(driver) if host.domains[d].pool == pool]
         weights = {guest: weight for guest in guests if (weight := host.value(guest, "weight")) is not None}
         if not own or not weights or max(weights.values()) <= own or not _feels(host, driver):
             continue
@@ -117,8 +117,8 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
     Sources: Xen's `dom0_max_vcpus`; Linux's xen-netback, one kernel thread for each queue.
     """
     for driver, busy in _saturated_drivers(host):
-        vcpus = host.domains[driver]["vcpus"]
-        if _uneven(busy) or vcpus >= len(host.pcpus_of(host.domains[driver].get("pool"))):
+        vcpus = host.domains[driver].vcpus
+        if _uneven(busy) or vcpus >= len(host.pcpus_of(host.domains[driver].pool)):
             continue
         path = of_domain(driver, "vcpus")
         busiest = "its only vCPU" if vcpus == 1 else f"one of its {vcpus} vCPUs"
@@ -127,9 +127,9 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
             f"{in_short(host.served_by(driver))}, while pCPUs idle: it has too few vCPUs, one saturates"
         )
         more: dict[str, Any] = {path: vcpus + 1}
-        if isinstance(host.domains[driver].get("affinity"), list):
+        if not isinstance(host.domains[driver].affinity, str):
             more[of_domain(driver, "affinity")] = "all"
-        fixes = [{**more, **places(host.document, driver, vcpus + 1)} for places in (spread, apart)]
+        fixes = [{**more, **places(host.scenario.model, driver, vcpus + 1)} for places in (spread, apart)]
         yield Finding(path, reason, fixes[0], otherwise=tuple(fixes[1:]))
 
 
@@ -156,24 +156,24 @@ def saturated_driver_vcpu(host: Host) -> Iterator[Finding]:
     for driver, busy in _saturated_drivers(host):
         if not _uneven(busy):
             continue
-        vcpus, full = host.domains[driver]["vcpus"], busy.index(max(busy))
+        vcpus, full = host.domains[driver].vcpus, busy.index(max(busy))
         rest = ", ".join(f"{100 * share:.0f} %" for share in sorted(busy)[:-1])
-        places = {name: host.domains[name]["nic"]["driver_vcpu"] for name in behind(host.document, "nic", driver)}
+        places = netbacks(host.scenario.model, driver)
         on_full = [name for name, vcpu in places.items() if vcpu == full]
-        netbacks = f"the netbacks of {in_short(on_full)} are" if on_full else "a NIC's or a disk's interrupts are"
+        devices = f"the netbacks of {in_short(on_full)} are" if on_full else "a NIC's or a disk's interrupts are"
         reason = (
             f"one of its {vcpus} vCPUs, saturated for {100 * max(busy):.0f} % of the time, does the I/O of "
             f"{in_short(on_full or host.served_by(driver))}, while the others are busy for {rest}: "
-            f"{'its netbacks are all' if on_full and on_full == list(places) else netbacks} on that vCPU"
+            f"{'its netbacks are all' if on_full and on_full == list(places) else devices} on that vCPU"
         )
-        yield Finding(of_domain(driver, "vcpus"), reason, spread(host.document, driver, vcpus))
+        yield Finding(of_domain(driver, "vcpus"), reason, spread(host.scenario.model, driver, vcpus))
 
 
 def _saturated_drivers(host: Host) -> Iterator[tuple[str, list[float]]]:
     """Driver domains with a vCPU that is saturated while pCPUs idle, and the busy share of each vCPU."""
     for driver in host.drivers:
         busy = host.busy(driver)
-        here = host.pcpus_of(host.domains[driver].get("pool"))
+        here = host.pcpus_of(host.domains[driver].pool)
         if max(busy, default=0.0) >= BUSY and host.idle_of(here) >= IDLE:
             yield driver, busy
 

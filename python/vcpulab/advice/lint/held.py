@@ -38,10 +38,9 @@ class Held:
         return self.station.domain or self.late.domain
 
     @property
-    def pool(self) -> str | None:
+    def pool(self) -> str:
         """The pool of that domain."""
-        pool: str | None = self.host.domains[self.domain].get("pool")
-        return pool
+        return self.host.domains[self.domain].pool
 
     @property
     def pcpus(self) -> list[int]:

@@ -38,8 +38,8 @@ def held_back(host: Host) -> Iterator[Finding]:
 
 def _hindered(host: Host) -> Iterator[tuple[str, str]]:
     """Domains whose own work is clearly held back, each with a description."""
-    for name, table in host.domains.items():
-        if not table.get("app") or host.is_held_by_its_settings(name):
+    for name, domain in host.domains.items():
+        if not domain.apps or host.is_held_by_its_settings(name):
             continue
         late = list(host.woken_late(name))
         if late:

@@ -1,6 +1,6 @@
 """The host that rules check, with its measurements, and the findings of rules."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -12,19 +12,24 @@ from vcpulab._work.effort import Effort
 from vcpulab.advice import core_sharing, lateness, runstates, starvation
 from vcpulab.advice.bounds import Bounds, bounds
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
+from vcpulab.advice.isolation import pcpus_of
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import reservations
 from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import groups, linux
-from vcpulab.hypervisors.settings import hypervisor_of
+from vcpulab.hypervisors.settings import DOM0, POOL_0
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run, run
+from vcpulab.scenario import model
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.cgroups import version_of, weight_most
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.threads import HOST, cpuset, quota, quota_of
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, pcpu_set
+
+Frame = model.Host | model.Pool
+"""A pool with its scheduler and parameters: for `Pool-0` the host."""
 
 WAITS = 0.25
 """The waiting fraction of the time above which a vCPU is held back. Assumed."""
@@ -71,40 +76,31 @@ class Host:
         self.run = run
         """The simulation of the scenario, unchanged."""
 
-    @cached_property
-    def document(self) -> Mapping[str, Any]:
-        """The complete scenario."""
-        return self.scenario.to_dict()
+    @property
+    def domains(self) -> Mapping[str, model.Domain]:
+        """The domains by name."""
+        return self.scenario.domains
 
     @cached_property
-    def domains(self) -> Mapping[str, Mapping[str, Any]]:
-        """Name to table."""
-        tables: Mapping[str, Mapping[str, Any]] = self.document["domain"]
-        return tables
+    def pools(self) -> Mapping[str, Frame]:
+        """The pools by name, `Pool-0` first."""
+        return {POOL_0: self.scenario.host, **self.scenario.pools}
 
-    @cached_property
-    def pools(self) -> Mapping[str | None, Mapping[str, Any]]:
-        """Name (`None`: the host's own pool) to table."""
-        return {None: self.document["host"], **self.document.get("pool", {})}
-
-    def pool_of(self, domain: str) -> Mapping[str, Any]:
+    def pool_of(self, domain: str) -> Frame:
         """The pool that a domain is in."""
-        return self.pools[self.domains[domain].get("pool")]
+        return self.pools[self.domains[domain].pool]
 
-    def inside(self, pool: str | None) -> list[str]:
+    def inside(self, pool: str) -> list[str]:
         """The domains in a pool."""
-        return [domain for domain, table in self.domains.items() if table.get("pool") == pool]
+        return [name for name, domain in self.domains.items() if domain.pool == pool]
 
-    def pcpus_of(self, pool: str | None) -> list[int]:
+    def pcpus_of(self, pool: str) -> list[int]:
         """The pCPUs of a pool."""
-        taken = {p for name, table in self.pools.items() if name is not None for p in members(table["pcpus"])}
-        if pool is not None:
-            return members(self.pools[pool]["pcpus"])
-        return [pcpu for pcpu in range(self.document["host"]["pcpus"]) if pcpu not in taken]
+        return pcpus_of(self.scenario.model, pool)
 
-    def params(self, pool: Mapping[str, Any], scope: str) -> dict[str, Mapping[str, Any]]:
+    def params(self, pool: Frame, scope: str) -> dict[str, Mapping[str, Any]]:
         """Name to parameter of a pool's scheduler."""
-        generation = generation_of(pool["scheduler"], pool["generation"])
+        generation = generation_of(pool.scheduler, pool.generation)
         params = generation["params"] if generation is not None else ()
         return {param["name"]: param for param in params if param["scope"] == scope}
 
@@ -113,7 +109,7 @@ class Host:
         param = self.params(self.pool_of(domain), "domain").get(name)
         if param is None:
             return None
-        given = self.domains[domain].get(name, param["default"])
+        given = self.domains[domain].params.get(name, param["default"])
         return None if given is None else int(given)
 
     def served_by(self, driver: str) -> list[str]:
@@ -124,9 +120,9 @@ class Host:
     def _served(self) -> Mapping[str, list[str]]:
         """Driver domain to the domains that it serves."""
         served: dict[str, list[str]] = {}
-        for name, table in self.domains.items():
-            devices = filter(None, (table.get("nic"), table.get("disk")))
-            for driver in dict.fromkeys(device.get("driver_domain") for device in devices):
+        for name, domain in self.domains.items():
+            drivers = [device.driver_domain for device in (domain.nic, domain.disk) if device is not None]
+            for driver in dict.fromkeys(filter(None, drivers)):
                 served.setdefault(driver, []).append(name)
         return served
 
@@ -140,16 +136,21 @@ class Host:
         """Dom0 and the driver domains; none on a KVM host."""
         if self.is_kvm:
             return []
-        return [name for name, table in self.domains.items() if name == "dom0" or table.get("driver_domain")]
+        return [name for name, domain in self.domains.items() if name == DOM0 or domain.driver_domain]
 
     def is_held_by_its_settings(self, domain: str) -> bool:
         """Is waiting intended by a domain's settings: a cap, a quota, a reservation, a timetable, its class?"""
-        table, scheduler = self.domains[domain], self.pool_of(domain)["scheduler"]
-        groups = self.document.get("cgroup", {})
-        around = str(table.get("cgroup", "")).split("/")
-        idle = any(groups.get("/".join(around[:n]), {}).get("idle") for n in range(1, len(around) + 1))
-        policy = str(table.get("sched_policy", "other"))
-        limited = table.get("cap") or self.quota(domain) or table.get("idle") or idle or policy in ("idle", "batch")
+        table, scheduler = self.domains[domain], self.pool_of(domain).scheduler
+        around = (table.cgroup or "").split("/")
+        outer = ["/".join(around[:n]) for n in range(1, len(around) + 1)]
+        idle = any(self.scenario.model.cgroups[group].idle for group in outer if group in self.scenario.model.cgroups)
+        limited = (
+            table.params.get("cap")
+            or self.quota(domain)
+            or table.params.get("idle")
+            or idle
+            or table.sched_policy in ("idle", "batch")
+        )
         return bool(limited) or scheduler in reservations() or scheduler in ("null", "arinc653")
 
     def taken_out(self, domain: str, *fields: str) -> dict[str, None]:
@@ -160,7 +161,7 @@ class Host:
     @cached_property
     def is_kvm(self) -> bool:
         """Is it a KVM host, whose vCPUs are threads in control groups?"""
-        return hypervisor_of(self.document) == "kvm"
+        return self.scenario.host.hypervisor == "kvm"
 
     @cached_property
     def weight_most(self) -> int:
@@ -170,24 +171,25 @@ class Host:
     @cached_property
     def machines(self) -> list[str]:
         """The virtual machines of a KVM host: domains that are no daemons; none on another host."""
-        return [name for name, table in self.domains.items() if self.is_kvm and not table.get("daemon")]
+        return [name for name, domain in self.domains.items() if self.is_kvm and not domain.daemon]
 
     @cached_property
     def daemons(self) -> list[str]:
         """The daemons of a KVM host."""
-        return [name for name, table in self.domains.items() if table.get("daemon")]
+        return [name for name, domain in self.domains.items() if domain.daemon]
 
     def top_group(self, domain: str) -> str:
         """The outermost control group around a domain; empty: only the root group."""
-        return str(self.domains[domain]["cgroup"]).split("/", 1)[0]
+        return (self.domains[domain].cgroup or "").split("/", 1)[0]
 
     def is_beside(self, domain: str, neighbor: str) -> bool:
         """Do the weights of two domains compare: on a KVM host, are both in the same control group?"""
-        return self.domains[domain].get("cgroup") == self.domains[neighbor].get("cgroup")
+        return self.domains[domain].cgroup == self.domains[neighbor].cgroup
 
     def group_weight(self, group: str) -> int:
         """The weight of a control group that several domains share."""
-        return int(self.document.get("cgroup", {}).get(group, {}).get("weight", GROUP_WEIGHT))
+        groups = self.scenario.model.cgroups
+        return groups[group].weight if group in groups else GROUP_WEIGHT
 
     def quota(self, domain: str) -> float:
         """The limit of a VM of a KVM host, for all its vCPUs together, % of one pCPU; 0: no limit."""
@@ -208,11 +210,14 @@ class Host:
         sums = self.run.df_vms().group_by("domain").agg(pl.col("periods", "throttled_periods").sum())
         return {domain: (ended, exhausted) for domain, ended, exhausted in sums.iter_rows()}
 
-    def thread_affinity(self, domain: str, kind: str) -> set[int]:
+    def thread_affinity(self, domain: str, kind: Literal["emulator", "iothread"]) -> set[int]:
         """The pCPUs where the `emulator` or `iothread` threads of a domain may run; empty without such threads."""
         table = self.domains[domain]
-        has_threads = {"emulator": {"nic", "disk"} & table.keys(), "iothread": table.get("iothreads", 0)}[kind]
-        return set(pcpu_set(table.get(f"{kind}_affinity", "all"), self.topology.pcpus)) if has_threads else set()
+        if kind == "emulator":
+            has_threads, affinity = table.nic is not None or table.disk is not None, table.emulator_affinity
+        else:
+            has_threads, affinity = table.iothreads > 0, table.iothread_affinity
+        return set(pcpu_set(affinity, self.topology.pcpus)) if has_threads else set()
 
     def wakeups_per_s(self, domain: str) -> float:
         """The wake-ups of all vCPUs of a domain per second."""
@@ -227,24 +232,26 @@ class Host:
     def affinity(self, domain: str) -> list[list[int]]:
         """The pCPUs that each vCPU may run on."""
         left = cpuset(self.scenario.model, domain)
-        here = [pcpu for pcpu in self.pcpus_of(self.domains[domain].get("pool")) if pcpu in left]
-        masks = self._masks(domain, "affinity")
+        here = [pcpu for pcpu in self.pcpus_of(self.domains[domain].pool) if pcpu in left]
+        masks = self._masks(domain, self.domains[domain].affinity)
         return [here if mask == "all" else [pcpu for pcpu in members(mask) if pcpu in left] or here for mask in masks]
 
     def soft_affinity(self, domain: str) -> list[list[int]]:
         """The pCPUs that each vCPU prefers, even if the preference has no effect."""
-        pcpus = self.topology.pcpus
-        return [sorted(pcpu_set(mask, pcpus)) for mask in self._masks(domain, "soft_affinity")]
+        masks = self._masks(domain, self.domains[domain].soft_affinity or "all")
+        return [sorted(pcpu_set(mask, self.topology.pcpus)) for mask in masks]
+
+    def prefers(self, domain: str) -> bool:
+        """`True`: the scenario states a soft affinity of the domain."""
+        return self.domains[domain].soft_affinity not in (None, "all")
 
     def memory_nodes(self, domain: str) -> list[int]:
         """The nodes that hold a domain's memory, if the scenario states them."""
-        given = self.domains[domain].get("memory_nodes", [])
-        return list(given) if isinstance(given, list) else [given]
+        return list(self.domains[domain].memory_nodes)
 
-    def _masks(self, domain: str, field: str) -> list[str]:
-        table = self.domains[domain]
-        given = table.get(field, "all")
-        return list(given) if isinstance(given, list) else [given] * table["vcpus"]
+    def _masks(self, domain: str, affinity: str | tuple[str, ...]) -> Sequence[str]:
+        """The affinity of each vCPU."""
+        return [affinity] * self.domains[domain].vcpus if isinstance(affinity, str) else affinity
 
     @cached_property
     def topology(self) -> Topology:
@@ -254,17 +261,17 @@ class Host:
     @property
     def by_thread(self) -> bool:
         """Does a core have several threads that are scheduled one by one?"""
-        return self.topology.threads > 1 and self.document["host"].get("sched_gran", "cpu") == "cpu"
+        return self.topology.threads > 1 and self.scenario.host.sched_gran == "cpu"
 
     @cached_property
     def slowed_by_siblings(self) -> bool:
         """Does the profile contain a slowdown for two busy threads of a core?"""
-        return core_sharing.has_sibling_costs(self.document["host"]["costs"])
+        return core_sharing.has_sibling_costs(self.scenario.host.costs)
 
     @cached_property
     def slowed_by_distance(self) -> bool:
         """Does the profile contain slower access to the memory of another node?"""
-        costs = self.document["host"]["costs"]
+        costs = self.scenario.host.costs
         shares = (value for name, value in costs.items() if name.startswith("memory_share_"))
         return costs.get("numa_distance", LOCAL) > LOCAL and any(shares)
 
@@ -279,15 +286,15 @@ class Host:
         sums = self.run.df_pcpus().group_by("pcpu").agg(pl.col("idle_ns", "elapsed_ns").sum())
         return {pcpu: (idle, elapsed) for pcpu, idle, elapsed in sums.iter_rows()}
 
-    def overbooked(self, pool: str | None) -> bool:
+    def overbooked(self, pool: str) -> bool:
         """Do the reservations in a pool add up to more than its pCPUs?"""
-        spelt = reservations().get(self.pools[pool]["scheduler"])
+        spelt = reservations().get(self.pools[pool].scheduler)
         if spelt is None:
             return False
         given = ({n: self.value(domain, n) or 0 for n in (spelt.amount, spelt.period)} for domain in self.inside(pool))
         total = 0.0
         for share, domain in zip(map(spelt.share, given), self.inside(pool), strict=True):
-            total += share * self.domains[domain]["vcpus"]
+            total += share * self.domains[domain].vcpus
         return total > len(self.pcpus_of(pool))
 
     def setting(self, domain: str, name: str) -> int | None:
@@ -296,9 +303,9 @@ class Host:
         param = self.params(pool, "global").get(name)
         if param is None:
             return None
-        given = pool.get(name, param["default"])
+        given = pool.params.get(name, param["default"])
         if given is not None and int(given) == groups.NONE:
-            return linux.by_cpus(name, self.document["host"]["pcpus"])
+            return linux.by_cpus(name, self.scenario.host.pcpus)
         return None if given is None else int(given)
 
     # ---- what was measured ----
@@ -320,13 +327,13 @@ class Host:
 
     def serves(self, domain: str) -> bool:
         """Does a domain have clients, serve other domains, or have periodic jobs?"""
-        periodic = any(app["kind"] == "periodic" for app in self.domains[domain].get("app", []))
+        periodic = any(app.kind == "periodic" for app in self.domains[domain].apps)
         return periodic or domain in self.with_clients or bool(self.served_by(domain))
 
     def pinned_away_from(self, domain: str, idle: float) -> list[int]:
         """The pCPUs of a domain's pool that its pinning excludes; empty unless they idle for more than a fraction."""
         mask = set(chain.from_iterable(self.affinity(domain)))
-        excluded = [pcpu for pcpu in self.pcpus_of(self.domains[domain].get("pool")) if pcpu not in mask]
+        excluded = [pcpu for pcpu in self.pcpus_of(self.domains[domain].pool) if pcpu not in mask]
         return excluded if self.idle_of(excluded) > idle else []
 
     def gotten(self, domain: str) -> float:
@@ -354,7 +361,7 @@ class Host:
 
     def occupied(self, domain: str) -> list[float]:
         """The fraction of the time in which each vCPU has work: it runs, waits for a pCPU, or is throttled."""
-        states = ("running", "runnable", *(("offline",) if self.domains[domain].get("cap") else ()))
+        states = ("running", "runnable", *(("offline",) if self.domains[domain].params.get("cap") else ()))
         by_state = (runstates.shares(self.run, domain, state) for state in states)
         return [sum(parts) for parts in zip(*by_state, strict=True)]
 
@@ -418,9 +425,9 @@ class Host:
         return shares
 
 
-def of_pool(pool: str | None, name: str) -> str:
+def of_pool(pool: str, name: str) -> str:
     """The path of a pool's field."""
-    return f"host.{name}" if pool is None else join(["pool", pool, name])
+    return f"host.{name}" if pool == POOL_0 else join(["pool", pool, name])
 
 
 def of_domain(domain: str, name: str) -> str:

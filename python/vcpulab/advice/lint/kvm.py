@@ -7,6 +7,7 @@ from typing import Any
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.host import FEW_WAITS, GROUP_WEIGHT, IDLE, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
+from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
@@ -56,7 +57,7 @@ def vm_quota_freezes(host: Host) -> Iterator[Finding]:
     Sources: Linux's `Documentation/scheduler/sched-bwc`; libvirt's domain XML, `cputune` (`global_quota`, `quota`).
     """
     for domain in host.machines:
-        vcpus, quota = host.domains[domain]["vcpus"], host.value(domain, "global_quota_us") or -1
+        vcpus, quota = host.domains[domain].vcpus, host.value(domain, "global_quota_us") or -1
         period = host.value(domain, "global_period_us") or 1
         if quota < 0 or vcpus < 2 or quota >= vcpus * period:
             continue
@@ -64,7 +65,7 @@ def vm_quota_freezes(host: Host) -> Iterator[Finding]:
         if host.gotten(domain) < NEAR_FULL * 100 * share or host.mean_waited(domain) < FEW_WAITS:
             continue
         path = of_domain(domain, "global_quota_us")
-        frozen = (period - quota / min(vcpus, host.document["host"]["pcpus"])) / 1000
+        frozen = (period - quota / min(vcpus, host.scenario.host.pcpus)) / 1000
         reason = (
             f"its {vcpus} vCPUs share {number(quota / 1000)} ms in every {number(period / 1000)} ms: all at work, they "
             f"use it up early, and the whole VM stands still for up to {number(frozen)} ms, its emulator and vhost "
@@ -85,7 +86,7 @@ def same_sum(host: Host, domain: str) -> list[dict[str, Any]]:
     amount = quota * length // period
     if length < period and amount >= QUOTA_LEAST_US:
         fixes.append({of_domain(domain, "global_period_us"): length, of_domain(domain, "global_quota_us"): amount})
-    if host.document["host"]["toolstack"] == "proxmox":
+    if host.scenario.host.toolstack == "proxmox":
         # Proxmox has no limits of single vCPUs.
         fixes.reverse()
     return fixes
@@ -93,7 +94,7 @@ def same_sum(host: Host, domain: str) -> list[dict[str, Any]]:
 
 def _for_each_vcpu(host: Host, domain: str, share: float) -> dict[str, Any]:
     period = host.value(domain, "vcpu_period_us") or 1
-    each = max(QUOTA_LEAST_US, int(share * period / host.domains[domain]["vcpus"]))
+    each = max(QUOTA_LEAST_US, int(share * period / host.domains[domain].vcpus))
     return {
         of_domain(domain, "vcpu_quota_us"): each,
         **host.taken_out(domain, *(f"global_{name}_us" for name in ("quota", "period", "burst"))),
@@ -119,16 +120,16 @@ def many_vcpus_per_pcpu(host: Host) -> Iterator[Finding]:
 
     Sources: OpenStack Nova's `cpu_allocation_ratio`, whose default is {VCPUS_PER_PCPU}.
     """
-    pcpus = host.document["host"]["pcpus"]
-    vcpus = sum(host.domains[domain]["vcpus"] for domain in host.machines)
+    pcpus = host.scenario.host.pcpus
+    vcpus = sum(host.domains[domain].vcpus for domain in host.machines)
     waiting = [domain for domain in host.machines if host.mean_waited(domain) > WAITS]
     if vcpus <= VCPUS_PER_PCPU * pcpus or not waiting:
         return
     fewer = {
         of_domain(domain, "vcpus"): wanted
         for domain in host.machines
-        if isinstance(host.domains[domain].get("affinity", "all"), str)
-        and 2 * (wanted := max(1, round(host.wanted(domain)))) <= host.domains[domain]["vcpus"]
+        if isinstance(host.domains[domain].affinity, str)
+        and 2 * (wanted := max(1, round(host.wanted(domain)))) <= host.domains[domain].vcpus
     }
     worst = max(waiting, key=host.mean_waited)
     reason = (
@@ -159,7 +160,7 @@ def emulator_beside_vcpus(host: Host) -> Iterator[Finding]:
     Sources: libvirt's domain XML, `cputune` (`emulatorpin`, `iothreadpin`); Red Hat's guide to virtualization tuning,
     the chapter on NUMA and pinning.
     """
-    pcpus = set(range(host.document["host"]["pcpus"]))
+    pcpus = set(range(host.scenario.host.pcpus))
     masks = {domain: set(chain.from_iterable(host.affinity(domain))) for domain in host.machines}
     pinned = {domain: mask for domain, mask in masks.items() if mask != pcpus}
     free = pcpus.difference(*pinned.values())
@@ -199,9 +200,9 @@ def light_vcpus(host: Host) -> Iterator[Finding]:
     for domain in host.machines:
         if host.waited(domain) < WAITS or not host.serves(domain):
             continue
-        own, vcpus = host.value(domain, "weight") or GROUP_WEIGHT, host.domains[domain]["vcpus"]
+        own, vcpus = host.value(domain, "weight") or GROUP_WEIGHT, host.domains[domain].vcpus
         behind = [name for name, share in host.behind(domain) if name in host.machines and share >= OF_WAITS]
-        each = {name: (host.value(name, "weight") or GROUP_WEIGHT) / host.domains[name]["vcpus"] for name in behind}
+        each = {name: (host.value(name, "weight") or GROUP_WEIGHT) / host.domains[name].vcpus for name in behind}
         each.pop(domain, None)
         heavy = {name: weight for name, weight in each.items() if own / vcpus < LIGHT * weight}
         if not heavy:
@@ -284,7 +285,7 @@ def real_time_vcpus(host: Host) -> Iterator[Finding]:
     Sources: `sched(7)`; libvirt's domain XML, `vcpusched`.
     """
     for domain in host.machines:
-        policy = host.domains[domain].get("sched_policy")
+        policy = host.domains[domain].sched_policy
         if policy not in ("fifo", "rr"):
             continue
         mask = set(chain.from_iterable(host.affinity(domain)))
@@ -329,7 +330,7 @@ def halt_polling_when_full(host: Host) -> Iterator[Finding]:
     """
     polls = polls_us(host.scenario.host)
     waiting = [domain for domain in host.machines if host.mean_waited(domain) > FEW_WAITS]
-    idle = host.idle_of(host.pcpus_of(None))
+    idle = host.idle_of(host.pcpus_of(POOL_0))
     useless = {machine: host.wakeups_per_s(machine) * polls / 1e6 for machine in host.machines}
     limited = [
         machine
@@ -337,7 +338,7 @@ def halt_polling_when_full(host: Host) -> Iterator[Finding]:
         if 0 < NEAR_FULL * host.quota(machine) <= host.gotten(machine)
         and useless[machine] > POLLED * host.quota(machine) / 100
     ]
-    full = idle <= IDLE and sum(useless.values()) > POLLED * host.document["host"]["pcpus"]
+    full = idle <= IDLE and sum(useless.values()) > POLLED * host.scenario.host.pcpus
     if not polls or not waiting or not (full or limited):
         return
     path = "host.halt_poll_us"

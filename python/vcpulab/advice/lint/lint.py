@@ -179,8 +179,7 @@ class Advice:
         """The applications with clients: the metrics of the clients mean more than theirs."""
         if self.after is None:
             return frozenset()
-        clients = self.after.scenario.to_dict().get("client", {}).values()
-        servers = [(client["server"], client.get("app")) for client in clients]
+        servers = [(client.server, client.app) for client in self.after.scenario.clients.values()]
         return frozenset(
             app.name
             for app in apps(self.after.scenario)

@@ -35,8 +35,8 @@ def pinning_leaves_idle(host: Host) -> Iterator[Finding]:
 
     Sources: Xen's `xl vcpu-pin`, hard affinity.
     """
-    for name, table in host.pools.items():
-        if table["scheduler"] in ("null", "arinc653"):
+    for name, pool in host.pools.items():
+        if pool.scheduler in ("null", "arinc653"):
             continue
         masks = {d: set(chain.from_iterable(host.affinity(d))) for d in host.inside(name)}
         serving = [d for d in masks if host.serves(d)]
@@ -76,8 +76,8 @@ def pins_overlap(host: Host) -> Iterator[Finding]:
 
     Sources: Xen's `xl vcpu-pin`, hard affinity; libvirt's domain XML, `vcpupin`.
     """
-    for name, table in host.pools.items():
-        if table["scheduler"] in ("null", "arinc653") or host.idle_of(host.pcpus_of(name)) <= MUCH_IDLE:
+    for name, pool in host.pools.items():
+        if pool.scheduler in ("null", "arinc653") or host.idle_of(host.pcpus_of(name)) <= MUCH_IDLE:
             continue
         masks = {
             member: mask
@@ -100,7 +100,7 @@ def pins_overlap(host: Host) -> Iterator[Finding]:
 
 def _has_response(host: Host, domain: str) -> bool:
     """Does a domain serve clients or other domains, or have periodic jobs?"""
-    return host.serves(domain) or any(app["kind"] == "periodic" for app in host.domains[domain].get("app", []))
+    return host.serves(domain) or any(app.kind == "periodic" for app in host.domains[domain].apps)
 
 
 def _overlapping(masks: Mapping[str, set[int]]) -> Iterator[list[str]]:
@@ -138,7 +138,7 @@ def placed_together(host: Host) -> Iterator[Finding]:
 
     Sources: Xen's `xl vcpu-pin`; the pages of these schedulers, and the scenarios of their claims.
     """
-    idle = {pcpu: host.idle_of([pcpu]) for pcpu in range(host.document["host"]["pcpus"])}
+    idle = {pcpu: host.idle_of([pcpu]) for pcpu in range(host.scenario.host.pcpus)}
     for domain, table in host.domains.items():
         reach = set.intersection(*map(set, host.affinity(domain)))
         free = sorted((pcpu for pcpu in reach if idle[pcpu] > MUCH_IDLE), key=lambda pcpu: -idle[pcpu])
@@ -152,4 +152,4 @@ def placed_together(host: Host) -> Iterator[Finding]:
             f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {in_short(behind)}, while pCPU "
             f"{spans(sorted(free))} idle for {100 * host.idle_of(free):.0f} %: its scheduler never moves it there"
         )
-        yield Finding(path, reason, {path: spans(sorted(free[: table["vcpus"]]))})
+        yield Finding(path, reason, {path: spans(sorted(free[: table.vcpus]))})

@@ -6,15 +6,16 @@ Each finding has a reason and, if the rule knows one, a fix. The simulation of t
 import math
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil
-from typing import Any
 
 from vcpulab.advice.lint.host import FEW_WAITS, WAITS, Finding, Host, of_domain, of_pool
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import Reservation, reservations
+from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.results.statistics import number
+from vcpulab.scenario.model import Domain
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
-from vcpulab.scenario.units import size_bytes, spans
+from vcpulab.scenario.units import spans
 
 SLICE_COST_MAX = 0.05
 """The fraction of the time spent in switches above which a slice is too short. Assumed: people notice 5 %."""
@@ -68,15 +69,15 @@ def overbooked(host: Host) -> Iterator[Finding]:
     Sources: Liu and Layland 1973, "Scheduling algorithms for multiprogramming in a hard-real-time environment", section
     7: earliest deadline first is feasible up to a sum of one for each processor.
     """
-    for pool, table in host.pools.items():
-        spelt = reservations().get(table["scheduler"])
+    for pool, frame in host.pools.items():
+        spelt = reservations().get(frame.scheduler)
         if spelt is None:
             continue
         here = host.pcpus_of(pool)
         shares: dict[str, list[tuple[frozenset[int], float]]] = {}
-        for domain, fields in host.domains.items():
+        for domain in host.inside(pool):
             given = {name: host.value(domain, name) or 0 for name in (spelt.amount, spelt.period)}
-            if fields.get("pool") == pool and spelt.share(given):
+            if spelt.share(given):
                 shares[domain] = [(frozenset(mask), spelt.share(given)) for mask in host.affinity(domain)]
         # The whole pool first, then smaller sets of pCPUs that domains are pinned to.
         masks = {mask for vcpus in shares.values() for mask, _ in vcpus} | {frozenset(here)}
@@ -144,15 +145,15 @@ def spinning(host: Host) -> Iterator[Finding]:
 
     Sources: Uhlig, LeVasseur, Skoglund and Dannowski 2004, "Towards scalable multiprocessor virtual machines".
     """
-    for name, table in host.domains.items():
-        if table["vcpus"] < 2 or not any(app["kind"] == "spin" for app in table.get("app", [])):
+    for name, domain in host.domains.items():
+        if domain.vcpus < 2 or not any(app.kind == "spin" for app in domain.apps):
             continue
         gets = host.gotten(name) / 100
         if host.waited(name, least=True) < WAITS:
             continue
         path = of_domain(name, "vcpus")
         reason = (
-            f"{name} has {table['vcpus']} vCPUs and gets {number(gets)} pCPUs: its lock holders are preempted while "
+            f"{name} has {domain.vcpus} vCPUs and gets {number(gets)} pCPUs: its lock holders are preempted while "
             "its other vCPUs spin for the lock"
         )
         yield Finding(path, reason, {path: max(1, round(gets))})
@@ -181,17 +182,17 @@ def short_slices(host: Host) -> Iterator[Finding]:
 
     Sources: The profile's costs: `vcpulab profile show`.
     """
-    costs = host.document["host"]["costs"]
-    for name, table in host.pools.items():
-        where = ["host"] if name is None else ["pool", name]
+    costs = host.scenario.host.costs
+    for name, frame in host.pools.items():
+        where = ["host"] if name == POOL_0 else ["pool", name]
         inside = [domain for domain in host.inside(name) if _switches_cost(host, domain, costs) > SLICE_COST_MAX]
         cost = max((switch_cost_ns(costs, host.domains[d]) for d in inside), default=0.0)
-        places = [(where, table, "global"), *((["domain", d], host.domains[d], "domain") for d in inside)]
-        reservation = reservations().get(table["scheduler"])
+        places = [(where, frame.params, "global"), *((["domain", d], host.domains[d].params, "domain") for d in inside)]
+        reservation = reservations().get(frame.scheduler)
         units = _SLICES if reservation is None else {**_SLICES, reservation.amount: reservation.unit_ns}
         fix: dict[str, int] = {}
         shortest = math.inf
-        for steps, fields, param in ((s, f, p) for s, f, scope in places for p in host.params(table, scope)):
+        for steps, fields, param in ((s, f, p) for s, f, scope in places for p in host.params(frame, scope)):
             value, unit = fields.get(param), units.get(param)
             if not value or unit is None or cost <= SLICE_COST_MAX * value * unit:
                 continue
@@ -220,8 +221,8 @@ def _switches_cost(host: Host, domain: str, costs: Mapping[str, int]) -> float:
     return float(spent / max(1, int(sums["running_ns"].sum())))
 
 
-def switch_cost_ns(costs: Mapping[str, int], domain: Mapping[str, Any]) -> float:
+def switch_cost_ns(costs: Mapping[str, int], domain: Domain) -> float:
     """The largest cost of a switch to a domain, ns: the decision, the switch, and its working set from memory."""
-    size = min(size_bytes(domain.get("working_set", "0B")), max(costs["l2_bytes"], costs["l3_bytes"]))
+    size = min(domain.working_set.bytes, max(costs["l2_bytes"], costs["l3_bytes"]))
     misses = size / costs["cache_line_bytes"] / costs["misses_at_once"]
     return costs["decision_ns"] + costs["context_switch_ns"] + misses * costs["l3_miss_ps"] / 1e3

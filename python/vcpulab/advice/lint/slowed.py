@@ -61,7 +61,7 @@ def _threads_shared(host: Host, domain: str) -> Finding | None:
     Sources: Tullsen, Eggers and Levy 1995, "Simultaneous multithreading: maximizing on-chip parallelism"; the profile's
     constants: `vcpulab profile show`.
     """
-    table, pool = host.domains[domain], host.domains[domain].get("pool")
+    table, pool = host.domains[domain], host.domains[domain].pool
     here = host.pcpus_of(pool)
     idle = [core for core in host.topology.by_core(here).values() if all(host.idle_of([p]) > MUCH_IDLE for p in core)]
     reach = set(chain.from_iterable(host.affinity(domain)))
@@ -70,8 +70,8 @@ def _threads_shared(host: Host, domain: str) -> Finding | None:
         fixes.append({of_domain(domain, "affinity"): "all"})
     if idle and host.setting(domain, "smt_power_savings"):
         fixes.append({of_pool(pool, "smt_power_savings"): 0})
-    if idle and host.pool_of(domain)["scheduler"] not in PREFER:
-        fixes.append({of_domain(domain, "affinity"): _cores(host, idle, int(table["vcpus"]))})
+    if idle and host.pool_of(domain).scheduler not in PREFER:
+        fixes.append({of_domain(domain, "affinity"): _cores(host, idle, table.vcpus)})
     fixes += [{"host.sched_gran": "core"}] if host.by_thread else []
     fixes += _own_cores(host, domain, here)
     idling = f", while {len(idle)} cores idle" if len(idle) > 1 else ", while a core idles" if idle else ""
@@ -90,11 +90,11 @@ def _cores(host: Host, idle: list[list[int]], vcpus: int) -> str:
 
 def _own_cores(host: Host, domain: str, here: list[int]) -> Iterator[Mapping[str, Any]]:
     """The fix that gives each vCPU its own core; none if the other domains are many, pinned, or left too little."""
-    pool = host.domains[domain].get("pool")
+    pool = host.domains[domain].pool
     neighbors = [name for name in host.inside(pool) if name != domain]
     cores = list(host.topology.by_core(here).values())
-    needed = min(int(host.domains[domain]["vcpus"]), ceil(host.wanted(domain)))
-    pinned = any(host.domains[name].get("affinity", "all") != "all" for name in [domain, *neighbors])
+    needed = min(host.domains[domain].vcpus, ceil(host.wanted(domain)))
+    pinned = any(host.domains[name].affinity != "all" for name in [domain, *neighbors])
     if not 0 < needed <= len(cores) // 2 or len(neighbors) > FEW or pinned:
         return
     own = sorted(chain.from_iterable(cores[-needed:]))
@@ -133,22 +133,21 @@ def _memory_remote(host: Host, domain: str) -> Finding | None:
     `docs/man/xl.cfg`, `cpus` and `cpus_soft`; the profile's constants: `vcpulab profile show`.
     """
     topology, table = host.topology, host.domains[domain]
-    field = "soft_affinity" if host.pool_of(domain)["scheduler"] in PREFER else "affinity"
-    path, by_node = of_domain(domain, field), topology.by_node(host.pcpus_of(table.get("pool")))
+    field = "soft_affinity" if host.pool_of(domain).scheduler in PREFER else "affinity"
+    path, by_node = of_domain(domain, field), topology.by_node(host.pcpus_of(table.pool))
     prefers = {
         topology.node(p) for masks in (host.affinity(domain), host.soft_affinity(domain)) for m in masks for p in m
     }
     holds = host.memory_nodes(domain)
-    fitting = [node for node, pcpus in by_node.items() if int(table["vcpus"]) <= len(pcpus)]
+    present = (table.soft_affinity or "all") if field == "soft_affinity" else table.affinity
+    fitting = [node for node, pcpus in by_node.items() if table.vcpus <= len(pcpus)]
     emptiest = sorted(fitting, key=lambda node: -host.idle_of(by_node[node]))
     fixes: list[Mapping[str, Any]] = []
     near = sorted(pcpu for node in holds for pcpu in by_node.get(node, []))
-    if near and len(near) < topology.pcpus and (not prefers <= set(holds) or table.get(field, "all") == "all"):
+    if near and len(near) < topology.pcpus and (not prefers <= set(holds) or present == "all"):
         fixes.append({path: spans(near)})
     memory_follows = {of_domain(domain, "memory_nodes"): None} if holds else {}
-    fixes += [
-        {path: spans(by_node[node]), **memory_follows} for node in emptiest if spans(by_node[node]) != table.get(field)
-    ]
+    fixes += [{path: spans(by_node[node]), **memory_follows} for node in emptiest if spans(by_node[node]) != present]
     masks = soft(host.scenario.model, {name: host.gotten(name) / 100 for name in host.domains})
     if domain in masks:
         fixes.append({of_domain(name, "soft_affinity"): mask for name, mask in masks.items()})
@@ -179,7 +178,7 @@ def _low_clock_rate(host: Host, domain: str) -> Finding | None:
 
     Sources: Pallipadi and Starikovskiy 2006, "The ondemand governor"; Xen's `docs/misc/xen-command-line`, `cpufreq`.
     """
-    governor = host.document["host"].get("governor", "performance")
+    governor = host.scenario.host.governor
     reason = (
         f"{domain} loses {100 * lost(host.run, domain, 'frequency'):.0f} % of its CPU time to low clock rates "
         f"(governor {governor}): it {_gets(host, domain)}"

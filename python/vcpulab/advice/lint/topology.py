@@ -12,6 +12,7 @@ from vcpulab.advice.lint.host import FEW_WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.pinning import MUCH_IDLE
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.placing.nodes import PREFER
+from vcpulab.scenario.model import AffinityAction, MovePoolAction
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import spans
@@ -45,8 +46,8 @@ def pinned_to_one_core(host: Host) -> Iterator[Finding]:
     """
     if not host.by_thread:
         return
-    for name, table in host.pools.items():
-        if table["scheduler"] == "arinc653":
+    for name, pool in host.pools.items():
+        if pool.scheduler == "arinc653":
             continue
         cores = host.topology.by_core(host.pcpus_of(name))
         idle = [core for core, threads in cores.items() if all(host.idle_of([t]) > MUCH_IDLE for t in threads)]
@@ -85,11 +86,11 @@ def pinned_to_one_core(host: Host) -> Iterator[Finding]:
                 yield Finding(next(iter(fix)), f"{reason}; {unknown}: {instead}")
 
 
-def _busy_pinned(host: Host, pool: str | None, cores: int) -> dict[tuple[str, int], set[int]]:
+def _busy_pinned(host: Host, pool: str, cores: int) -> dict[tuple[str, int], set[int]]:
     """Domain and number of each busy vCPU that may not run on all cores of a pool, to the cores that it may run on."""
     cores_of = {}
     for domain in host.inside(pool):
-        if host.domains[domain].get("affinity", "all") == "all":
+        if host.domains[domain].affinity == "all":
             continue
         for number, (mask, busy) in enumerate(zip(host.affinity(domain), host.busy(domain), strict=False)):
             allowed = set(host.topology.by_core(mask))
@@ -111,11 +112,11 @@ def _a_core_for_each(host: Host, vcpus: Sequence[tuple[str, int]], places: Seque
         before = {host.topology.core(pcpu) for number in numbers for pcpu in masks[number]}
         if not given or before == {host.topology.core(pcpu) for pcpu in given}:
             continue
-        written = host.domains[domain].get("affinity")
-        if isinstance(written, list):
+        present = host.domains[domain].affinity
+        if not isinstance(present, str):
             new = dict(zip(numbers, given, strict=True))
             fix[of_domain(domain, "affinity")] = [
-                str(new[number]) if number in new else mask for number, mask in enumerate(written)
+                str(new[number]) if number in new else mask for number, mask in enumerate(present)
             ]
         else:
             fix[of_domain(domain, "affinity")] = spans(sorted(given))
@@ -143,8 +144,8 @@ def packed_by_soft_affinity(host: Host) -> Iterator[Finding]:
     Sources: Xen's `docs/man/xl.cfg`, `cpus_soft`; Tullsen, Eggers and Levy 1995, "Simultaneous multithreading:
     maximizing on-chip parallelism".
     """
-    for domain, table in host.domains.items():
-        if table.get("soft_affinity", "all") == "all" or host.pool_of(domain)["scheduler"] not in PREFER:
+    for domain in host.domains:
+        if not host.prefers(domain) or host.pool_of(domain).scheduler not in PREFER:
             continue
         allowed = set(chain.from_iterable(host.affinity(domain)))
         preferred = allowed & set(chain.from_iterable(host.soft_affinity(domain)))
@@ -192,8 +193,8 @@ def wider_than_a_node(host: Host) -> Iterator[Finding]:
     if topology.nodes == 1:
         return
     for domain, table in host.domains.items():
-        says = table.get("soft_affinity", "all") != "all" or host.memory_nodes(domain)
-        if not says or host.pool_of(domain)["scheduler"] not in PREFER:
+        says = host.prefers(domain) or host.memory_nodes(domain)
+        if not says or host.pool_of(domain).scheduler not in PREFER:
             continue
         allowed = set(chain.from_iterable(host.affinity(domain)))
         for field, preferred in (
@@ -202,19 +203,19 @@ def wider_than_a_node(host: Host) -> Iterator[Finding]:
         ):
             usable = allowed & preferred
             nodes = set(topology.by_node(usable))
-            if not usable or usable == allowed or len(nodes) == topology.nodes or table["vcpus"] <= len(usable):
+            if not usable or usable == allowed or len(nodes) == topology.nodes or table.vcpus <= len(usable):
                 continue
             wanted = host.wanted(domain)
             if wanted < NEAR_FULL * len(usable):
                 continue
             path, holds = of_domain(domain, field), "prefers" if field == "soft_affinity" else "has its memory beside"
             reason = (
-                f"{domain} has {table['vcpus']} vCPUs that want {wanted:.1f} pCPUs, and {holds} {len(usable)} threads "
+                f"{domain} has {table.vcpus} vCPUs that want {wanted:.1f} pCPUs, and {holds} {len(usable)} threads "
                 f"({_nodes(sorted(nodes))}): the others run on another node, or wait"
             )
             order = [*sorted(nodes), *(node for node in topology.by_node(allowed) if node not in nodes)]
             wider = next(
-                (w for n in range(1, len(order) + 1) if len(w := _on(topology, allowed, order[:n])) >= table["vcpus"]),
+                (w for n in range(1, len(order) + 1) if len(w := _on(topology, allowed, order[:n])) >= table.vcpus),
                 [],
             )
             value: Any = spans(wider) if field == "soft_affinity" else list(topology.by_node(wider))
@@ -260,10 +261,14 @@ def soft_affinity_without_effect(host: Host) -> Iterator[Finding]:
 
     Sources: Xen's `docs/man/xl.cfg`, `cpus_soft`; `docs/concepts/topology.md`.
     """
-    moved = {action.get("domain") for action in host.document.get("action", []) if {"affinity", "pool"} & set(action)}
-    for domain, table in host.domains.items():
-        scheduler = host.pool_of(domain)["scheduler"]
-        if table.get("soft_affinity", "all") == "all" or domain in moved:
+    moved = {
+        action.domain
+        for action in host.scenario.actions
+        if isinstance(action, MovePoolAction) or (isinstance(action, AffinityAction) and action.affinity is not None)
+    }
+    for domain in host.domains:
+        scheduler = host.pool_of(domain).scheduler
+        if not host.prefers(domain) or domain in moved:
             continue
         masks = list(zip(map(set, host.affinity(domain)), map(set, host.soft_affinity(domain)), strict=True))
         if scheduler not in PREFER:
@@ -302,17 +307,17 @@ def more_vcpus_than_threads(host: Host) -> Iterator[Finding]:
     Sources: Uhlig, LeVasseur, Skoglund and Dannowski 2004, "Towards scalable multiprocessor virtual machines".
     """
     for domain, table in host.domains.items():
-        if table["vcpus"] == 1:
+        if table.vcpus == 1:
             continue
         allowed = set(chain.from_iterable(host.affinity(domain)))
-        if table["vcpus"] <= len(allowed) or host.pool_of(domain)["scheduler"] == "arinc653":
+        if table.vcpus <= len(allowed) or host.pool_of(domain).scheduler == "arinc653":
             continue
         wanted, waits = host.wanted(domain), host.mean_waited(domain)
         if wanted <= len(allowed) or waits <= FEW_WAITS:
             continue
         path = of_domain(domain, "vcpus")
         reason = (
-            f"{domain} has {table['vcpus']} vCPUs and may run on {_count(len(allowed), 'thread')}: its vCPUs wait for "
+            f"{domain} has {table.vcpus} vCPUs and may run on {_count(len(allowed), 'thread')}: its vCPUs wait for "
             f"{100 * waits:.0f} % of the time, for each other too"
         )
         yield Finding(path, reason, {path: len(allowed)})

@@ -28,12 +28,11 @@ def allocation_errors(scenario: Scenario, shares: Mapping[str, float], interval_
         A row for each replication, interval and domain: `replication`, `domain`, `error` (signed, %). No rows if the
         scenario is invalid without the services of these domains.
     """
-    document = scenario.to_dict()
-    clients = [name for name, client in document.get("client", {}).items() if client["server"] in shares]
+    clients = [name for name, client in scenario.clients.items() if client.server in shares]
     changes: dict[str, object] = {join(["client", name]): None for name in clients}
     for name, share in shares.items():
         changes[join(["domain", name, "app"])] = [{"kind": "hog"}]
-        changes |= {join(["domain", name, param]): value for param, value in limits(document, name, share).items()}
+        changes |= {join(["domain", name, param]): value for param, value in limits(scenario, name, share).items()}
     changes["run.sample"] = f"{round(interval_s * 1e9)}ns"
     try:
         saturated = scenario.change(changes)

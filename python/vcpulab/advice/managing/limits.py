@@ -1,10 +1,10 @@
 """Parameters that limit a domain to its allocation under each scheduler: a cap, or a reservation alone."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from vcpulab.errors import RequestError
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.scenario import Scenario
 
 PERIOD_NS = 10_000_000
 """Period of reservations: the 10 ms of Cherkasova, Gupta and Vahdat 2007, section 5.2."""
@@ -41,36 +41,36 @@ _LIMITERS: Mapping[str, Callable[[float, int], dict[str, int]]] = {
 """Name of the limiting parameter to the function that makes the parameters."""
 
 
-def limiter(pool: Mapping[str, Any]) -> Callable[[float, int], dict[str, int]]:
-    """The function from % of a pCPU and a number of vCPUs to parameters, for the scheduler of a pool.
+def limiter(scheduler: str, generation: str) -> Callable[[float, int], dict[str, int]]:
+    """The function from % of a pCPU and a number of vCPUs to parameters, for a scheduler.
 
     Raises:
         RequestError: the scheduler has neither caps nor reservations.
 
     Examples:
-        >>> limiter({"scheduler": "credit", "generation": "xen4.17"})(37.4, 1)
+        >>> limiter("credit", "xen4.17")(37.4, 1)
         {'cap': 37}
-        >>> limiter({"scheduler": "sedf", "generation": "xen3.0.3"})(50, 1)
+        >>> limiter("sedf", "xen3.0.3")(50, 1)
         {'period': 10000000, 'slice': 5000000, 'extratime': 0}
     """
-    generation = generation_of(pool["scheduler"], pool["generation"])
-    params = generation["params"] if generation is not None else ()
+    declared = generation_of(scheduler, generation)
+    params = declared["params"] if declared is not None else ()
     names = {param["name"] for param in params if param["scope"] == "domain"}
     for limiting, params_of in _LIMITERS.items():
         if limiting in names:
             return lambda share, vcpus: {name: v for name, v in params_of(share, vcpus).items() if name in names}
     raise RequestError(
-        f"{pool['scheduler']} ({pool['generation']}) has neither caps nor reservations to limit a domain with",
+        f"{scheduler} ({generation}) has neither caps nor reservations to limit a domain with",
         allowed="credit and credit2 from xen3.0.3 and xen4.17 on, sedf, rtds, atropos",
     )
 
 
-def limits(document: Mapping[str, Any], domain: str, share: float) -> dict[str, int]:
-    """The parameters that limit a domain of a complete scenario to a share, % of a pCPU.
+def limits(scenario: Scenario, domain: str, share: float) -> dict[str, int]:
+    """The parameters that limit a domain of a scenario to a share, % of a pCPU.
 
     Raises:
         RequestError: the domain's scheduler has neither caps nor reservations.
     """
-    table = document["domain"][domain]
-    pool = document["host"] if "pool" not in table else document["pool"][table["pool"]]
-    return limiter(pool)(share, int(table["vcpus"]))
+    limited = scenario.domains[domain]
+    pool = scenario.pools.get(limited.pool, scenario.host)
+    return limiter(pool.scheduler, pool.generation)(share, limited.vcpus)

@@ -3,20 +3,20 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import polars as pl
 
 from vcpulab import _engine
 from vcpulab._work.progress import Progress
+from vcpulab.advice.isolation import pcpus_of
 from vcpulab.advice.managing.alert import NO_ERRORS, allocation_errors
 from vcpulab.advice.managing.controller import Controller, Usage
 from vcpulab.advice.managing.limits import LEAST, limits
 from vcpulab.errors import Interrupted, RequestError
+from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.results.metrics import CONTROLLER, summarise
 from vcpulab.results.run import Run, finished, ran
 from vcpulab.scenario.scenario import Scenario, join
-from vcpulab.scenario.units import members
 
 LEAST_INTERVAL_S = 0.005
 """Shortest interval between two decisions of a manager."""
@@ -89,11 +89,10 @@ def manage(scenario: Scenario, settings: Settings, *, progress: Progress | None 
         Interrupted: the run was cancelled; holds the finished replications.
         KeyboardInterrupt: the run was cancelled in the first replication.
     """
-    document = scenario.to_dict()
-    _check(document, settings, scenario)
+    _check(settings, scenario)
     interval_ns = round(settings.interval_s * 1e9)
     sampled = scenario.change({"run.sample": f"{interval_ns}ns"})
-    loop = _Loop(document, settings, scenario.warmup_ns)
+    loop = _Loop(scenario, settings)
     first = {
         join(["domain", name, param]): value
         for name in settings.domains
@@ -115,11 +114,11 @@ def manage(scenario: Scenario, settings: Settings, *, progress: Progress | None 
     return replace(managed, errors=errors)
 
 
-def _check(document: Mapping[str, Any], settings: Settings, scenario: Scenario) -> None:
-    domains = document["domain"]
+def _check(settings: Settings, scenario: Scenario) -> None:
     for name in settings.domains:
-        if name not in domains:
-            raise RequestError(f"there is no domain `{name}` to manage", field="domain", allowed=", ".join(domains))
+        if name not in scenario.domains:
+            allowed = ", ".join(scenario.domains)
+            raise RequestError(f"there is no domain `{name}` to manage", field="domain", allowed=allowed)
     if not settings.domains:
         raise RequestError("no domain to manage", field="domain")
     if not 0 < settings.target <= 1:
@@ -139,18 +138,13 @@ def _check(document: Mapping[str, Any], settings: Settings, scenario: Scenario) 
 class _Loop:
     """The callback of the engine at each sample."""
 
-    def __init__(self, document: Mapping[str, Any], settings: Settings, begin_ns: int) -> None:
-        self.document = document
+    def __init__(self, scenario: Scenario, settings: Settings) -> None:
+        self.scenario = scenario
         self.settings = settings
-        self.begin_ns = begin_ns
-        self.vcpus = {name: int(document["domain"][name]["vcpus"]) for name in settings.domains}
-        pools = {None: document["host"], **document.get("pool", {})}
-        self.pool = {name: document["domain"][name].get("pool") for name in settings.domains}
-        own = sum(len(members(pool["pcpus"])) for name, pool in pools.items() if name is not None)
-        self.capacity = {
-            name: 100.0 * (pools[None]["pcpus"] - own if name is None else len(members(pools[name]["pcpus"])))
-            for name in pools
-        }
+        self.begin_ns = scenario.warmup_ns
+        self.vcpus = {name: scenario.domains[name].vcpus for name in settings.domains}
+        self.pool = {name: scenario.domains[name].pool for name in settings.domains}
+        self.capacity = {pool: 100.0 * len(pcpus_of(scenario.model, pool)) for pool in (POOL_0, *scenario.pools)}
         self.rows: list[tuple[object, ...]] = []
         self.replication: int | None = None
         self.controllers: dict[str, Controller] = {}
@@ -167,7 +161,7 @@ class _Loop:
 
     def params(self, name: str, share: float) -> dict[str, int]:
         """The parameters that limit a domain to a share."""
-        return limits(self.document, name, share)
+        return limits(self.scenario, name, share)
 
     def __call__(self, replication: int, sample: _engine.Table) -> dict[str, dict[str, int]]:
         """Decides after an interval; returns the parameters of each managed domain for the next one."""
@@ -202,7 +196,7 @@ class _Loop:
 
     def _shared(self, requests: Mapping[str, float]) -> dict[str, float]:
         """The requested allocations, reduced by one factor for each pool that has less CPU time."""
-        sums: dict[str | None, float] = {}
+        sums: dict[str, float] = {}
         for name, share in requests.items():
             sums[self.pool[name]] = sums.get(self.pool[name], 0.0) + share
         factors = {pool: min(1.0, self.capacity[pool] / total) for pool, total in sums.items()}

@@ -111,12 +111,11 @@ def for_schedulers(
         for generation in [generation_of(name, None)]
         if generation and any(p["name"] == field and p["scope"] == scope for p in generation["params"])
     ]
-    here = scenario.to_dict()
     present = _at(scenario.written(), path)
     if present is None:
-        present = _at(here, path)
+        present = _at(scenario.to_dict(), path)
     if present is None and owners:
-        generation = generation_of(here["host"]["scheduler"], here["host"]["generation"])
+        generation = generation_of(scenario.host.scheduler, scenario.host.generation)
         defaults = {p["name"]: p["default"] for p in generation["params"]} if generation else {}
         if defaults.get(field) is not None:
             present = defaults[field]
@@ -138,7 +137,7 @@ def for_schedulers(
 
 
 def _check(scenario: Scenario, path: str, option: Option, word: str, owners: Sequence[str | None]) -> None:
-    present = scenario.to_dict()["host"]["scheduler"]
+    present = scenario.host.scheduler
     elsewhere = {SCHEDULER: owners[0]} if owners and present not in owners else {}
     settings.change(scenario, {**elsewhere, path: option.value}, {path: word}, "vary")
 

@@ -34,7 +34,7 @@ class Candidate:
     @cached_property
     def scheduler(self) -> str:
         """Name of the candidate's scheduler."""
-        return str(self.scenario.to_dict()["host"]["scheduler"])
+        return self.scenario.host.scheduler
 
     @cached_property
     def text(self) -> str:

@@ -134,12 +134,11 @@ def default_goals(scenario: Scenario) -> list[Goal]:
         >>> [str(goal) for goal in default_goals(Scenario.starter())]
         ['maximise throughput', 'minimise response_p99', 'maximise host.fairness', 'minimise dom0.waited']
     """
-    document = scenario.to_dict()
     assumed = {app.name for app in apps(scenario) if app.assumed}
     every = {address.thing for address in judged(scenario)}
     things = every - assumed or every
     listed = addresses(scenario)
-    drivers = {join([name]) for name, table in document["domain"].items() if table.get("driver_domain")}
+    drivers = {join([name]) for name, domain in scenario.domains.items() if domain.driver_domain}
 
     def metrics_of(metric: str, things: Container[str]) -> list[Address]:
         return [address for address in listed if address.metric.name == metric and address.thing in things]

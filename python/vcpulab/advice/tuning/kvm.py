@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vcpulab.advice.isolation import pinned_to
 from vcpulab.advice.tuning.spaces import Option, Parameter
 from vcpulab.hypervisors import groups, linux
-from vcpulab.hypervisors.settings import hypervisor_of
 from vcpulab.scenario.cgroups import WEIGHT
+from vcpulab.scenario.model import Domain
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.threads import polls_us
-from vcpulab.scenario.units import members, spans
+from vcpulab.scenario.units import spans
 
 TUNABLES_US: Mapping[str, Sequence[int]] = {
     "base_slice_us": (300, 500, 700, 1000, 1500, 2000, 3000, 5000, 10_000),
@@ -31,38 +32,33 @@ _QUOTAS = tuple(f"{part}_quota_us" for part in _PARTS)
 
 def host_parameters(scenario: Scenario) -> Iterator[Parameter]:
     """Halt polling, and the weights of slices with VMs if daemons run in other slices."""
-    document = scenario.to_dict()
-    if hypervisor_of(document) != "kvm":
+    if scenario.host.hypervisor != "kvm":
         return
-    if not document["host"].get("polls_recorded"):
+    if not scenario.host.polls_recorded:
         polls = polls_us(scenario.host)
         yield _numbers(["host", "halt_poll_us"], {*POLLS_US, polls}, polls)
-    tables = document["domain"].values()
-    daemons = {_top(table) for table in tables if table.get("daemon")}
-    for group in dict.fromkeys(_top(table) for table in tables if not table.get("daemon")):
+    domains = scenario.domains.values()
+    daemons = {_top(domain) for domain in domains if domain.daemon}
+    for group in dict.fromkeys(_top(domain) for domain in domains if not domain.daemon):
         # The root group has no weight.
         if group and daemons - {group}:
-            now = int(document.get("cgroup", {}).get(group, {}).get("weight", WEIGHT))
+            now = scenario.model.cgroups[group].weight if group in scenario.model.cgroups else WEIGHT
             yield _numbers(["cgroup", group, "weight"], {*GROUP_WEIGHTS, now}, now)
-    yield from _emulators(document)
+    yield from _emulators(scenario)
 
 
-def _top(table: Mapping[str, Any]) -> str:
-    return str(table["cgroup"]).split("/", 1)[0]
+def _top(domain: Domain) -> str:
+    return (domain.cgroup or "").split("/", 1)[0]
 
 
-def _emulators(document: Mapping[str, Any]) -> Iterator[Parameter]:
+def _emulators(scenario: Scenario) -> Iterator[Parameter]:
     """Affinity of all VMs' emulator threads if vCPUs are pinned: the pCPUs without pinned vCPUs."""
-    pinned = {
-        name: set(members(",".join(given if isinstance(given, list) else [given])))
-        for name, table in document["domain"].items()
-        if (given := table.get("affinity", "all")) != "all" and "all" not in given
-    }
-    free = sorted(set(range(int(document["host"]["pcpus"]))).difference(*pinned.values()))
+    pinned = {name: pcpus for name, domain in scenario.domains.items() if (pcpus := pinned_to(domain)) is not None}
+    free = sorted(set(range(scenario.host.pcpus)).difference(*pinned.values()))
     paths = {
         join(["domain", name, "emulator_affinity"]): spans(free)
         for name in pinned
-        if {"nic", "disk"} & document["domain"][name].keys()
+        if scenario.domains[name].nic is not None or scenario.domains[name].disk is not None
     }
     if free and paths:
         options = (Option("as they are", None), Option(f"on pCPU {spans(free)}", paths))
@@ -83,7 +79,7 @@ def scheduler_parameters(
 
 
 def domain_parameters(
-    params: Sequence[Mapping[str, Any]], name: str, table: Mapping[str, Any], scheduler: str | None
+    params: Sequence[Mapping[str, Any]], name: str, domain: Domain, scheduler: str | None
 ) -> Iterator[Parameter]:
     """The limits of a VM, in tenths of its vCPUs' time; a limit that is set is searched by default."""
     names = {param["name"]: param for param in params if param["scope"] == "domain"}
@@ -91,9 +87,9 @@ def domain_parameters(
         quota, period = f"{part}_quota_us", f"{part}_period_us"
         if quota not in names:
             continue
-        length = int(table.get(period, names[period]["default"]))
-        top = length * (int(table["vcpus"]) if part == "global" else 1)
-        now = int(table.get(quota, groups.NONE))
+        length = int(domain.params.get(period, names[period]["default"]))
+        top = length * (domain.vcpus if part == "global" else 1)
+        now = int(domain.params.get(quota, groups.NONE))
         values = sorted({*(top * tenth // 10 for tenth in range(1, 10)), *([now] if now != groups.NONE else [])})
         options = [*(Option(str(value), value) for value in values), Option("none", groups.NONE)]
         labels = [option.label for option in options]

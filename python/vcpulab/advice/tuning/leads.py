@@ -41,7 +41,7 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
         own: the domains of the goals.
         held_back: the bottleneck of these domains.
     """
-    scheduler = str(space.scenario.to_dict()["host"]["scheduler"])
+    scheduler = space.scenario.host.scheduler
     active = [parameter for parameter in space.active(scheduler) if parameter.name != "host.scheduler"]
     servers = [name for name in with_servers(space.scenario.domains, own) if name not in own]
     blamed = [name for name in _waited_for(run, [*own, *servers]) if name not in (*own, *servers)]
@@ -73,7 +73,7 @@ def suffering(run: Run, goals: Sequence[Goal]) -> list[str]:
     own = {address.domain for goal in goals for address in goal.addresses if address.domain}
     behind = [service for service in late(run) if not own or service.domain in own]
     behind = [service for service in behind if not service.assumed] or behind
-    named = own or {str(name) for name in run.scenario.to_dict()["domain"]}
+    named = own or set(run.scenario.domains)
     longest = sorted(sorted(named), key=lambda name: -waited(run, name))
     return list(dict.fromkeys([service.domain for service in behind] or longest))[:_BLAMED]
 
@@ -120,8 +120,8 @@ def _concerns(space: Space, parameter: Parameter, names: Sequence[str]) -> bool:
     if any(split(path)[:2] == ["domain", name] for path in parameter.paths or (parameter.name,) for name in names):
         return True
     where = split(parameter.name)
-    domains = space.scenario.to_dict()["domain"]
-    return where[0] == "pool" and any((domains[name].get("pool") or "Pool-0") == where[1] for name in names)
+    domains = space.scenario.domains
+    return where[0] == "pool" and any(domains[name].pool == where[1] for name in names)
 
 
 def _steps(parameter: Parameter, upward: bool) -> list[int]:
@@ -183,5 +183,5 @@ def _waited_for(run: Run, names: Sequence[str]) -> Iterator[str]:
         .sort("of_elapsed", descending=True, maintain_order=True)
         .to_dicts()
     )
-    domains = run.scenario.to_dict()["domain"]
+    domains = run.scenario.domains
     return (row["by"] for row in [row for row in rows if row["by"] in domains][:_BLAMED])

@@ -44,7 +44,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
     registered = registry_parameters(scenario, chosen[0] if chosen else None)
     if not chosen and not by_default and not any(fnmatchcase(SCHEDULER, pattern) for pattern in patterns):
         # The request names no other policy, so the scheduler is fixed.
-        present = document["host"]["scheduler"]
+        present = scenario.host.scheduler
         registered = [k for k in registered if k.name != SCHEDULER and k.scheduler in (None, present)]
     for pattern, word in zip(patterns, only, strict=True):
         if not any(fnmatchcase(parameter.name, pattern) for parameter in registered):
@@ -56,7 +56,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
         or any(fnmatchcase(parameter.name, pattern) for pattern in patterns)
         or (chosen and parameter.name == SCHEDULER)
     ]
-    names = {parameter.scheduler for parameter in registered} | {document["host"]["scheduler"]}
+    names = {parameter.scheduler for parameter in registered} | {scenario.host.scheduler}
     for request in stated:
         if request.path != SCHEDULER:
             check_typed(request, document, [name for name in names if name])

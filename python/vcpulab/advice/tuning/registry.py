@@ -8,9 +8,10 @@ from vcpulab.advice.tuning import kvm
 from vcpulab.advice.tuning.placement import placement_parameters, run_queues, soft_affinities
 from vcpulab.advice.tuning.spaces import SCHEDULER, Option, Parameter, switched
 from vcpulab.errors import RequestError
+from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario import settings
 from vcpulab.scenario.catalogue import generation_of, schedulers
-from vcpulab.scenario.model import Host
+from vcpulab.scenario.model import Domain, Host
 from vcpulab.scenario.parameters import Param, accepts, has_role
 from vcpulab.scenario.scenario import Scenario, join
 
@@ -48,43 +49,39 @@ _WARP = ("warpback", "warpvalue", "warpl", "warpu")
 
 def registry_parameters(scenario: Scenario, choice: Parameter | None) -> list[Parameter]:
     """Every parameter of the registry for a scenario, with those of all schedulers that may be chosen."""
-    document, written = scenario.to_dict(), scenario.written()
-    host = document["host"]
+    written, host, domains = scenario.written(), scenario.host, scenario.domains
     choice = choice or choice_of(scenario, None, "")
     parameters = [choice]
     for option in choice.options:
         name = option.label
-        generation = generation_of(name, _generation(option, host, name))
+        generation = generation_of(name, host.generation if name == host.scheduler else option.value)
         if generation is None:
             continue
         params = generation["params"]
-        members = [domain for domain, table in document["domain"].items() if table.get("pool") is None]
-        parameters += _global_parameters(params, ["host"], written.get("host", {}), name, document["host"])
-        parameters += kvm.scheduler_parameters(params, written.get("host", {}), name, int(host["pcpus"]))
-        for domain in members:
-            parameters += _domain_parameters(params, domain, document, written, name)
-    for pool, table in document.get("pool", {}).items():
-        generation = generation_of(table["scheduler"], table["generation"])
+        parameters += _global_parameters(params, ["host"], written.get("host", {}), name, host)
+        parameters += kvm.scheduler_parameters(params, written.get("host", {}), name, host.pcpus)
+        for member, domain in domains.items():
+            if domain.pool == POOL_0:
+                parameters += _domain_parameters(params, member, domain, written, name)
+    for pool, frame in scenario.pools.items():
+        generation = generation_of(frame.scheduler, frame.generation)
         if generation is not None:
-            parameters += _global_parameters(
-                generation["params"], ["pool", pool], written["pool"][pool], None, document["host"]
-            )
-            for domain, fields in document["domain"].items():
-                if fields.get("pool") == pool and table["scheduler"] not in reservations():
-                    parameters += _domain_parameters(generation["params"], domain, document, written, None)
-    guests = [name for name, table in document["domain"].items() if not table.get("driver_domain")]
+            parameters += _global_parameters(generation["params"], ["pool", pool], written["pool"][pool], None, host)
+            for member, domain in domains.items():
+                if domain.pool == pool and frame.scheduler not in reservations():
+                    parameters += _domain_parameters(generation["params"], member, domain, written, None)
+    guests = [name for name, domain in domains.items() if not domain.driver_domain]
     places = [
         *kvm.host_parameters(scenario),
         *placement_parameters(scenario),
         *soft_affinities(scenario, guests, by_default=False),
     ]
-    return [*parameters, *places, *_driver_parameters(document, written)]
+    return [*parameters, *places, *_driver_parameters(scenario)]
 
 
 def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Parameter:
     """The choice of the scheduler: the named ones, or those of the same release of the hypervisor."""
-    host = scenario.to_dict()["host"]
-    present = str(host["scheduler"])
+    present = scenario.host.scheduler
     listed = {policy["name"]: policy for policy in schedulers()}
     options = []
     names = [present, *(listed if values is None else map(str, values))]
@@ -95,7 +92,7 @@ def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Pa
             settings.change(scenario, switched(option), {SCHEDULER: word}, "vary")
             options.append(option)
             continue
-        release = _same_release(listed[name], host["generation"])
+        release = _same_release(listed[name], scenario.host.generation)
         usual = next(generation for generation in listed[name]["generations"] if generation["default"])
         option = Option(name, None if name == present or release == usual["name"] else release)
         if name != present:
@@ -115,9 +112,8 @@ def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Pa
 
 def _would_do(scenario: Scenario, option: Option) -> bool:
     """Can the host switch to the scheduler? Not with pools, or with actions that only another scheduler takes."""
-    document = scenario.to_dict()
-    vcpus = sum(int(table["vcpus"]) for table in document["domain"].values())
-    if document.get("pool") or (option.label == "null" and vcpus > document["host"]["pcpus"]):
+    vcpus = sum(domain.vcpus for domain in scenario.domains.values())
+    if scenario.pools or (option.label == "null" and vcpus > scenario.host.pcpus):
         return False
     try:
         settings.change(scenario, switched(option))
@@ -135,39 +131,34 @@ def _same_release(policy: Mapping[str, Any], release: str) -> str | None:
     return next((str(name) for name in series if release.startswith(f"{name}.")), None)
 
 
-def _generation(option: Option, host: Mapping[str, Any], name: str) -> str | None:
-    return str(host["generation"]) if name == host["scheduler"] else option.value
-
-
 def _global_parameters(
     params: Sequence[Param],
     where: Sequence[str],
     written: Mapping[str, Any],
     scheduler: str | None,
-    host: Mapping[str, Any],
+    host: Host,
 ) -> Iterator[Parameter]:
     for param in params:
         if param["scope"] != "global" or kvm.is_handled(param["name"]) or not (values := _grid(param)):
             continue
         path, by_default = [*where, param["name"]], None
-        if path == ["host", "runqueue"] and host.get("topology"):
+        if path == ["host", "runqueue"] and host.topology:
             # On a flat host, the cores and sockets of its pCPUs are unknown.
-            values = run_queues(Host(host), param["choices"], str(written.get("runqueue", param["default"])))
+            values = run_queues(host, param["choices"], str(written.get("runqueue", param["default"])))
             by_default = len(values) > 2
         yield _parameter(path, values, written, param, scheduler, by_default=by_default)
 
 
 def _domain_parameters(
     params: Sequence[Param],
-    domain: str,
-    document: Mapping[str, Any],
+    name: str,
+    domain: Domain,
     written: Mapping[str, Any],
     scheduler: str | None,
 ) -> Iterator[Parameter]:
-    table, fields = document["domain"][domain], written.get("domain", {}).get(domain, {})
-    here = ["domain", domain]
+    fields = written.get("domain", {}).get(name, {})
+    here = ["domain", name]
     reservation = reservations().get(scheduler or "")
-    driver = bool(table.get("driver_domain"))
     names = {param["name"] for param in params if param["scope"] == "domain"}
     if reservation is not None:
         yield from _reserved(params, here, fields, reservation, scheduler)
@@ -175,24 +166,24 @@ def _domain_parameters(
         now = int(fields.get("warpvalue", 0)) if fields.get("warpback") else 0
         values = sorted({*WARPS, now})
         options = tuple(Option(str(value) if value else "none", value) for value in values)
-        yield Parameter(join([*here, "warp"]), options, values.index(now), True, scheduler, driver)
+        yield Parameter(join([*here, "warp"]), options, values.index(now), True, scheduler, domain.driver_domain)
     for param in params:
-        name = param["name"]
+        field = param["name"]
         if (
             param["scope"] != "domain"
-            or name in _WARP
-            or kvm.is_handled(name)
-            or (reservation and name in reservation.fields)
+            or field in _WARP
+            or kvm.is_handled(field)
+            or (reservation and field in reservation.fields)
         ):
             continue
         if has_role(param, "cap-percent"):
-            top = 100 * int(table["vcpus"])
+            top = 100 * domain.vcpus
             limits = {*(top * tenth // 10 for tenth in range(1, 10)), int(fields.get("cap", 0))}
             caps = [*sorted(limits - {0}), 0]
             yield _parameter([*here, "cap"], caps, fields, param, scheduler, by_default="cap" in fields)
         elif reservation is None and (grid := _grid(param)):
-            yield _parameter([*here, name], grid, fields, param, scheduler)
-    yield from kvm.domain_parameters(params, domain, table, scheduler)
+            yield _parameter([*here, field], grid, fields, param, scheduler)
+    yield from kvm.domain_parameters(params, name, domain, scheduler)
 
 
 def _reserved(
@@ -264,19 +255,18 @@ def _parameter(
     )
 
 
-def _driver_parameters(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iterator[Parameter]:
+def _driver_parameters(scenario: Scenario) -> Iterator[Parameter]:
     """VCPUs and pinning of driver domains."""
-    pcpus = int(document["host"]["pcpus"])
-    drivers = [name for name, table in document["domain"].items() if table.get("driver_domain")]
-    pinned = any("affinity" in fields for fields in written.get("domain", {}).values()) or bool(document.get("pool"))
-    if pcpus < 2 or not drivers or pinned:
+    pcpus, drivers = scenario.host.pcpus, {name: each for name, each in scenario.domains.items() if each.driver_domain}
+    written = scenario.written().get("domain", {}).values()
+    if pcpus < 2 or not drivers or scenario.pools or any("affinity" in fields for fields in written):
         return
-    for name in drivers:
-        now = int(document["domain"][name]["vcpus"])
+    for name, domain in drivers.items():
+        now = domain.vcpus
         values = sorted({n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if n <= pcpus} | {now})
         options = tuple(Option(str(value), value) for value in values)
         yield Parameter(join(["domain", name, "vcpus"]), options, values.index(now))
     options = tuple(
         Option(label, label if index else None) for index, label in enumerate(("none", "pinned", "exclusive"))
     )
-    yield Parameter(join(["domain", drivers[0], "pinning"]), options, 0, ordered=False)
+    yield Parameter(join(["domain", next(iter(drivers)), "pinning"]), options, 0, ordered=False)

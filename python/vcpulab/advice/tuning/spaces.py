@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from vcpulab.advice.reservations import reservations
@@ -60,7 +60,7 @@ class Space:
     @property
     def present(self) -> dict[str, int]:
         """The present setting: key of a parameter to the number of its option."""
-        return {parameter.key: parameter.now for parameter in self.active(self._scheduler)}
+        return {parameter.key: parameter.now for parameter in self.active(self.scenario.host.scheduler)}
 
     @property
     def size(self) -> int:
@@ -76,7 +76,7 @@ class Space:
         for parameter in self.parameters:
             if parameter.name == SCHEDULER:
                 return [option.label for option in parameter.options]
-        return [self._scheduler]
+        return [self.scenario.host.scheduler]
 
     def active(self, scheduler: str) -> Iterator[Parameter]:
         """The parameters under a scheduler, in their order."""
@@ -84,7 +84,7 @@ class Space:
 
     def picks(self, choose: Callable[[Parameter], int]) -> dict[str, int]:
         """The setting that a function chooses: key of each parameter under its scheduler to the chosen option."""
-        scheduler = self._scheduler
+        scheduler = self.scenario.host.scheduler
         picked: dict[str, int] = {}
         for parameter in sorted(self.parameters, key=lambda parameter: parameter.name != SCHEDULER):
             if parameter.scheduler not in (None, scheduler):
@@ -113,7 +113,7 @@ class Space:
 
         choice = next((parameter for parameter in self.parameters if parameter.name == SCHEDULER), None)
         if choice is None:
-            yield from go(list(self.active(self._scheduler)))
+            yield from go(list(self.active(self.scenario.host.scheduler)))
             return
         for index, name in enumerate(self.schedulers):
             for picked in go([parameter for parameter in self.active(name) if parameter is not choice]):
@@ -132,7 +132,7 @@ class Space:
             for path in parameter.paths or (parameter.name,)
         }
         changes: dict[str, Any] = {}
-        scheduler = self._scheduler
+        scheduler = self.scenario.host.scheduler
         choice, is_present = chosen.get(SCHEDULER, (None, True))
         if choice is not None and not is_present:
             scheduler = choice.label
@@ -147,30 +147,20 @@ class Space:
         self._fit_ratelimit(changes, scheduler)
         return changes
 
-    @cached_property
-    def document(self) -> Mapping[str, Any]:
-        """The scenario as tables, to read only."""
-        return self.scenario.to_dict()
-
-    @property
-    def _scheduler(self) -> str:
-        return str(self.document["host"]["scheduler"])
-
     def _fit_reservations(
         self, changes: dict[str, Any], chosen: Mapping[str, tuple[Option, bool]], scheduler: str
     ) -> None:
         reservation = reservations().get(scheduler)
         if reservation is None:
             return
-        document = self.document
-        left = 100 * int(document["host"]["pcpus"])
-        another = scheduler != self._scheduler
-        for domain, table in document["domain"].items():
+        left = 100 * self.scenario.host.pcpus
+        another = scheduler != self.scenario.host.scheduler
+        for domain, present in self.scenario.domains.items():
             share, share_is_now = chosen.get(join(["domain", domain, "reservation"]), (None, True))
             period, period_is_now = chosen.get(join(["domain", domain, "reservation_period"]), (None, True))
             if share is None or (share_is_now and (period is None or period_is_now)):
                 continue
-            vcpus = int(changes.get(join(["domain", domain, "vcpus"]), table["vcpus"]))
+            vcpus = int(changes.get(join(["domain", domain, "vcpus"]), present.vcpus))
             # The options are tenths of a pCPU.
             fits = min(float(share.value), max(left, 0) // (10 * vcpus) * 10)
             left -= round(fits * vcpus)
@@ -200,12 +190,11 @@ class Space:
         how = next((option.value for name, (option, _) in chosen.items() if split(name)[-1] == "pinning"), None)
         if not how:
             return
-        document = self.document
-        pcpus, first = int(document["host"]["pcpus"]), 0
-        drivers = [name for name, table in document["domain"].items() if table.get("driver_domain")]
+        pcpus, first = self.scenario.host.pcpus, 0
+        drivers = {name: domain for name, domain in self.scenario.domains.items() if domain.driver_domain}
         wanted = {}
-        for name in drivers:
-            vcpus = int(changes.get(join(["domain", name, "vcpus"]), document["domain"][name]["vcpus"]))
+        for name, domain in drivers.items():
+            vcpus = int(changes.get(join(["domain", name, "vcpus"]), domain.vcpus))
             wanted[name] = (first, first + vcpus - 1)
             first += vcpus
         if first > pcpus or (how == "exclusive" and first == pcpus):
@@ -213,7 +202,7 @@ class Space:
         for name, (low, high) in wanted.items():
             changes[join(["domain", name, "affinity"])] = _range(low, high)
         if how == "exclusive":
-            for name in document["domain"]:
+            for name in self.scenario.domains:
                 if name not in drivers:
                     changes[join(["domain", name, "affinity"])] = _range(first, pcpus - 1)
 

@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import with_servers
-from vcpulab.advice.io_spreading import behind, spread
+from vcpulab.advice.io_spreading import netbacks, spread
 from vcpulab.advice.isolation import isolations, pcpus_of, pinned_to
 from vcpulab.advice.tuning.placement import soft_affinities
 from vcpulab.advice.tuning.spaces import Option, Parameter, Space
+from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.model import Domain, Host
 from vcpulab.scenario.parameters import has_role
 from vcpulab.scenario.scenario import Scenario, join, split
 from vcpulab.scenario.units import spans
@@ -55,22 +57,22 @@ def shared(space: Space, concerned: Iterable[str]) -> Space:
 
 def held(space: Space) -> list[str]:
     """The fields that were held fixed, with the reasons, in words."""
-    document = space.scenario.to_dict()
-    scheduler = str(document["host"]["scheduler"])
-    varied = [split(path) for parameter in space.active(scheduler) for path in parameter.paths or (parameter.name,)]
+    host, domains = space.scenario.host, space.scenario.domains
+    varied = [
+        split(path) for parameter in space.active(host.scheduler) for path in parameter.paths or (parameter.name,)
+    ]
     sentences = []
-    for field in _fields(document):
-        names = [name for name in document["domain"] if ["domain", name, field] not in varied]
-        if names and (field != "weight" or len(names) < len(document["domain"])):
+    for field in _fields(host):
+        names = [name for name in domains if ["domain", name, field] not in varied]
+        if names and (field != "weight" or len(names) < len(domains)):
             listed = ", ".join(names) if len(names) <= _NAMED_MAX else f"{len(names)} domains"
             sentences.append(f"{field} of {listed} ({_HELD[field]})")
     return sentences
 
 
-def _fields(document: Mapping[str, Any]) -> Iterator[str]:
+def _fields(host: Host) -> Iterator[str]:
     """The fields to report, of the scheduler's fields and those that every domain has."""
-    host = document["host"]
-    generation = generation_of(host["scheduler"], host["generation"])
+    generation = generation_of(host.scheduler, host.generation)
     names = {param["name"] for param in generation["params"]} if generation else set()
     return (field for field in _HELD if field in names or field in ("affinity", "vcpus"))
 
@@ -100,9 +102,9 @@ def alike(scenario: Scenario, apart: Iterable[str] = ()) -> list[list[str]]:
         >>> alike(Scenario.from_dict({"name": "twins", "host": host, "domain": twins}))
         [['a', 'b']]
     """
-    domains, left_out = scenario.to_dict()["domain"], set(apart)
+    domains, left_out = scenario.domains, set(apart)
     guests = [
-        [name for name in group if (name in left_out) == mine and not domains[name].get("driver_domain")]
+        [name for name in group if (name in left_out) == mine and not domains[name].driver_domain]
         for group in groups(scenario)
         for mine in (False, True)
     ]
@@ -136,92 +138,85 @@ def _grouped(parameters: Sequence[Parameter], groups: Iterable[Sequence[str]]) -
 
 
 def _cures(scenario: Scenario, names: Sequence[str], missing: Container[str]) -> Iterator[Parameter]:
-    document, written = scenario.to_dict(), scenario.written()
-    yield from soft_affinities(scenario, [name for name in names if name in document["domain"]], by_default=True)
+    host, domains = scenario.host, scenario.domains
+    yield from soft_affinities(scenario, [name for name in names if name in domains], by_default=True)
     for name in names:
-        if name in document["domain"]:
-            yield from _extra_time(document, written, name)
-            yield from _fewer_vcpus(document, name)
-            yield from _bigger_pool(document, name)
-    pools: dict[str | None, list[str]] = {}
+        if name in domains:
+            yield from _extra_time(scenario, name)
+            yield from _fewer_vcpus(name, domains[name])
+            yield from _bigger_pool(scenario, name)
+    pools: dict[str, list[str]] = {}
     for name in names:
-        if name in document["domain"]:
-            pools.setdefault(document["domain"][name].get("pool"), []).append(name)
+        if name in domains:
+            pools.setdefault(domains[name].pool, []).append(name)
     for inside in pools.values():
-        pinned = any(pinned_to(document["domain"][name]) is not None for name in inside)
-        yield from _isolated(document, inside if pinned else [name for name in inside if name in missing])
-    served = with_servers(scenario.domains, names)
-    yield from _affinities(document, served)
+        pinned = any(pinned_to(domains[name]) is not None for name in inside)
+        yield from _isolated(scenario, inside if pinned else [name for name in inside if name in missing])
+    served = with_servers(domains, names)
+    yield from _affinities(scenario, served)
     for name in served:
-        if document["domain"][name].get("driver_domain"):
-            yield from _spread(document, name)
-    crowded = sum(table["vcpus"] for table in document["domain"].values()) > document["host"]["pcpus"]
-    if document["host"]["scheduler"] == "null" and crowded:
+        if domains[name].driver_domain:
+            yield from _spread(scenario, name)
+    if host.scheduler == "null" and sum(domain.vcpus for domain in domains.values()) > host.pcpus:
         # A domain with one vCPU fewer frees a pCPU.
-        for name in document["domain"]:
+        for name, domain in domains.items():
             if name not in names:
-                yield from _fewer_vcpus(document, name)
+                yield from _fewer_vcpus(name, domain)
 
 
-def _extra_time(document: Mapping[str, Any], written: Mapping[str, Any], name: str) -> Iterator[Parameter]:
-    table = document["domain"][name]
-    if table.get("pool") is not None:
+def _extra_time(scenario: Scenario, name: str) -> Iterator[Parameter]:
+    if scenario.domains[name].pool != POOL_0:
         return
-    host = document["host"]
-    generation = generation_of(host["scheduler"], host["generation"])
+    host, fields = scenario.host, scenario.written().get("domain", {}).get(name, {})
+    generation = generation_of(host.scheduler, host.generation)
     for param in generation["params"] if generation else ():
-        if has_role(param, "extra-time"):
-            now = int(written.get("domain", {}).get(name, {}).get(param["name"], param["default"]))
-            if not now:
-                path = join(["domain", name, param["name"]])
-                yield Parameter(path, (Option("0", 0), Option("1", 1)), 0, True, host["scheduler"])
+        if has_role(param, "extra-time") and not int(fields.get(param["name"], param["default"])):
+            path = join(["domain", name, param["name"]])
+            yield Parameter(path, (Option("0", 0), Option("1", 1)), 0, True, host.scheduler)
 
 
-def _fewer_vcpus(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
-    now = int(document["domain"][name]["vcpus"])
-    if isinstance(document["domain"][name].get("affinity"), list):
+def _fewer_vcpus(name: str, domain: Domain) -> Iterator[Parameter]:
+    now = domain.vcpus
+    if not isinstance(domain.affinity, str):
         return
     values = sorted({value for value in (1, now // 4, 3 * now // 8, now // 2, 3 * now // 4, now - 1, now) if value > 0})
     options = tuple(Option(str(value), value) for value in values)
     yield Parameter(join(["domain", name, "vcpus"]), options, values.index(now))
 
 
-def _bigger_pool(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
+def _bigger_pool(scenario: Scenario, name: str) -> Iterator[Parameter]:
     """More pCPUs for a domain's pool from another pool, nearest first; and the domain in the default pool."""
-    pools = document.get("pool", {})
-    pool = document["domain"][name].get("pool")
-    if not pools:
+    if not scenario.pools:
         return
-    here = pcpus_of(document, pool)
-    pinned = {pcpu for domain in document["domain"] for pcpu in pinned_to(document["domain"][domain]) or ()}
+    pool = scenario.domains[name].pool
+    pcpus_by_pool = {frame: pcpus_of(scenario.model, frame) for frame in (POOL_0, *scenario.pools)}
+    here = pcpus_by_pool[pool]
+    pinned = {pcpu for domain in scenario.domains.values() for pcpu in pinned_to(domain) or ()}
     options = [Option("as it is", None)]
-    for donor in (None, *pools):
+    for donor, given in pcpus_by_pool.items():
         if donor == pool:
             continue
-        free = sorted(set(pcpus_of(document, donor)) - pinned, key=lambda pcpu: min(abs(pcpu - own) for own in here))
+        free = sorted(set(given) - pinned, key=lambda pcpu: min(abs(pcpu - own) for own in here))
         for more in sorted({1, 2, len(here)}):
-            if len(pcpus_of(document, donor)) - more < 1 or len(free) < more:
+            if len(given) - more < 1 or len(free) < more:
                 continue
-            changes = {}
-            for owner, pcpus in (
-                (pool, {*here, *free[:more]}),
-                (donor, {*pcpus_of(document, donor)} - {*free[:more]}),
-            ):
-                if owner is not None:
-                    changes[join(["pool", owner, "pcpus"])] = spans(sorted(pcpus))
-            options.append(Option(f"{spans(sorted({*here, *free[:more]}))}, from {donor or 'Pool-0'}", changes))
-    yield Parameter(join(["pool", pool or "Pool-0", "pcpus"]), tuple(options), 0, ordered=False)
-    if pool is not None:
-        out = (Option(pool, pool), Option("Pool-0", {join(["domain", name, "pool"]): None}))
+            left = {pool: {*here, *free[:more]}, donor: {*given} - {*free[:more]}}
+            changes = {
+                join(["pool", owner, "pcpus"]): spans(sorted(pcpus)) for owner, pcpus in left.items() if owner != POOL_0
+            }
+            options.append(Option(f"{spans(sorted(left[pool]))}, from {donor}", changes))
+    yield Parameter(join(["pool", pool, "pcpus"]), tuple(options), 0, ordered=False)
+    if pool != POOL_0:
+        out = (Option(pool, pool), Option(POOL_0, {join(["domain", name, "pool"]): None}))
         yield Parameter(join(["domain", name, "pool"]), out, 0, ordered=False)
 
 
-def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[Parameter]:
+def _affinities(scenario: Scenario, served: Sequence[str]) -> Iterator[Parameter]:
     """Affinity of pinned domains and of others pinned to the same pCPUs: none, or the pCPUs without pinned domains."""
-    for pool in dict.fromkeys(document["domain"][name].get("pool") for name in served):
-        here = set(pcpus_of(document, pool))
-        inside = [name for name, table in document["domain"].items() if table.get("pool") == pool]
-        masks = {name: mask for name in inside if (mask := pinned_to(document["domain"][name])) is not None}
+    for pool in dict.fromkeys(scenario.domains[name].pool for name in served):
+        here = set(pcpus_of(scenario.model, pool))
+        inside = {name: domain for name, domain in scenario.domains.items() if domain.pool == pool}
+        masks = {name: mask for name, domain in inside.items() if (mask := pinned_to(domain)) is not None}
         crowded = {pcpu for name in served if name in masks for pcpu in masks[name]}
         free = sorted(here - {pcpu for mask in masks.values() for pcpu in mask})
         for name, mask in masks.items():
@@ -234,9 +229,9 @@ def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[
             yield Parameter(path, tuple(options), 0, ordered=False)
 
 
-def _isolated(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[Parameter]:
+def _isolated(scenario: Scenario, names: Sequence[str]) -> Iterator[Parameter]:
     """Isolation of domains on some pCPUs of their pool."""
-    ways = isolations(document, names) if names else []
+    ways = isolations(scenario.model, names) if names else []
     if not ways:
         return
     options = (Option("shared", None), *(Option(str(way), way.changes) for way in ways))
@@ -246,18 +241,18 @@ def _isolated(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[Par
     yield Parameter(together if several else paths[0], options, 0, ordered=False, paths=paths if several else ())
 
 
-def _spread(document: Mapping[str, Any], driver: str) -> Iterator[Parameter]:
+def _spread(scenario: Scenario, driver: str) -> Iterator[Parameter]:
     """The netbacks and interrupts of a driver domain, spread over its vCPUs, or over more vCPUs."""
-    table = document["domain"][driver]
-    now, most = int(table["vcpus"]), len(pcpus_of(document, table.get("pool")))
-    if len(behind(document, "nic", driver)) < 2 or isinstance(table.get("affinity"), list):
+    domain = scenario.domains[driver]
+    now, most = domain.vcpus, len(pcpus_of(scenario.model, domain.pool))
+    if len(netbacks(scenario.model, driver)) < 2 or not isinstance(domain.affinity, str):
         return
     options = [Option("as they are", None)]
     for vcpus in sorted({2, now, _DRIVER_VCPUS_MAX}):
         if not 2 <= vcpus <= most or vcpus < now:
             continue
         changes: dict[str, Any] = {} if vcpus == now else {join(["domain", driver, "vcpus"]): vcpus}
-        changes |= spread(document, driver, vcpus)
+        changes |= spread(scenario.model, driver, vcpus)
         if changes:
             options.append(Option(f"spread over {vcpus} vCPUs", changes))
     yield Parameter(join(["domain", driver, "backends"]), tuple(options), 0, ordered=False)

@@ -1,15 +1,15 @@
 """Causes of lateness: more work than a service's vCPUs, its tasks, a host thread, or the host can do."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from vcpulab.advice.bounds.answers import LOAD_WORDS
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint.held import HALF_FULL, LATE_IS, Held, cause  # noqa: F401 - pages of the rules
 from vcpulab.advice.lint.host import IDLE, Finding, Host, of_domain, of_pool
+from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.results.statistics import least_to_most, number
+from vcpulab.scenario.model import Domain
 from vcpulab.scenario.units import span_ns
 
 FULL = 0.98
@@ -38,7 +38,7 @@ def _too_few_vcpus(held: Held) -> Finding | None:
     Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilization law.
     """
     host, domain = held.host, held.domain
-    vcpus = host.domains[domain]["vcpus"]
+    vcpus = host.domains[domain].vcpus
     if held.station.kind != "guest vCPU" or vcpus >= len(held.pcpus) or host.idle_of(held.pcpus) <= IDLE:
         return None
     if held.station.used < HALF_FULL or min(host.occupied(domain), default=0.0) < HALF_FULL:
@@ -83,12 +83,12 @@ def _tasks_fill_vcpus(held: Held) -> Finding | None:
     return Finding(of_domain(domain, "app"), reason)
 
 
-def _tasks(table: Mapping[str, Any]) -> str:
+def _tasks(domain: Domain) -> str:
     """The periodic tasks of a domain that each nearly fill a vCPU, such as `2 tasks want 95 % of a vCPU each`."""
     wants: Counter[int] = Counter()
-    for app in table.get("app", []):
-        if app["kind"] == "periodic":
-            wants[round(100 * span_ns(app["run"]) / span_ns(app["period"]))] += app.get("instance", 1)
+    for app in domain.apps:
+        if app.kind == "periodic":
+            wants[round(100 * span_ns(app.params["run"]) / span_ns(app.params["period"]))] += app.instance
     large = [(percent, count) for percent, count in sorted(wants.items()) if percent >= 100 * HALF_FULL]
     return ", ".join(
         f"{count} tasks want {percent} % of a vCPU each" if count > 1 else f"a task wants {percent} % of a vCPU"
@@ -193,9 +193,9 @@ def _never_runs(held: Held) -> Finding | None:
     Sources: Xen's `docs/misc/xen-command-line`, `sched=null`, and the boot message of the scheduler itself.
     """
     host, name = held.host, held.pool
-    if not (held.waits or held.starves) or host.pool_of(held.domain)["scheduler"] != "null":
+    if not (held.waits or held.starves) or host.pool_of(held.domain).scheduler != "null":
         return None
-    inside = {domain: host.domains[domain]["vcpus"] for domain in host.inside(name)}
+    inside = {domain: host.domains[domain].vcpus for domain in host.inside(name)}
     total, pcpus = sum(inside.values()), len(held.pcpus)
     if total <= pcpus:
         return None
@@ -248,11 +248,11 @@ def _host_full(held: Held) -> Finding | None:
         f"whose work has an end use {used:.1f} of them, and wait for more. Weights only decide which domain waits; "
         "less load, fewer domains or more pCPUs help all"
     )
-    path = "host.pcpus" if held.pool is None else of_pool(held.pool, "pcpus")
+    path = "host.pcpus" if held.pool == POOL_0 else of_pool(held.pool, "pcpus")
     return Finding(path, reason)
 
 
 def _has_an_end(host: Host, domain: str) -> bool:
     """Does a domain have a definite amount of work, rather than take all the CPU time that it gets?"""
-    kinds = {app["kind"] for app in host.domains[domain].get("app", [])}
+    kinds = {app.kind for app in host.domains[domain].apps}
     return host.serves(domain) or bool(kinds - set(_WITHOUT_END))

@@ -31,7 +31,7 @@ def _capped(held: Held) -> Finding | None:
     idle = host.idle_of(held.pcpus)
     beside = f"while the pCPUs idle for {100 * idle:.0f} % of the time" if idle > IDLE else "on pCPUs that are full"
     reason = f"{domain} is throttled by its cap of {cap} %, {beside}"
-    return Finding(path, reason, {path: min(100 * int(host.domains[domain]["vcpus"]), 3 * cap)})
+    return Finding(path, reason, {path: min(100 * host.domains[domain].vcpus, 3 * cap)})
 
 
 @cause("quota-throttles")
@@ -61,13 +61,13 @@ def _throttled(held: Held) -> Finding | None:
     if of_all and host.gotten(domain) >= NEAR_FULL * of_all:
         part, size = "global", f"{number(of_all / 100)} pCPUs"
     elif of_each and host.most_gotten(domain) >= NEAR_FULL * of_each:
-        part, size = "vcpu", f"{number(of_each / 100)} pCPUs{' for each vCPU' if table['vcpus'] > 1 else ''}"
+        part, size = "vcpu", f"{number(of_each / 100)} pCPUs{' for each vCPU' if table.vcpus > 1 else ''}"
     else:
         return None
     path = of_domain(domain, f"{part}_quota_us")
-    top = (host.value(domain, f"{part}_period_us") or 1) * (table["vcpus"] if part == "global" else 1)
-    larger = {path: min(top, 3 * table[f"{part}_quota_us"])}
-    fixes = [*(same_sum(host, domain) if part == "global" and table["vcpus"] > 1 else []), larger]
+    top = (host.value(domain, f"{part}_period_us") or 1) * (table.vcpus if part == "global" else 1)
+    larger = {path: min(top, 3 * table.params[f"{part}_quota_us"])}
+    fixes = [*(same_sum(host, domain) if part == "global" and table.vcpus > 1 else []), larger]
     idle = host.idle_of(held.pcpus)
     beside = f"while the pCPUs idle for {100 * idle:.0f} % of the time" if idle > IDLE else "on pCPUs that are full"
     often = f"in {100 * host.throttled(domain):.0f} % of the periods"

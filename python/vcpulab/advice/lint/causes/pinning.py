@@ -3,6 +3,7 @@
 from vcpulab.advice.isolation import isolation, pinned_to
 from vcpulab.advice.lint.held import LATE_IS, Held, cause  # noqa: F401 - pages of the rules
 from vcpulab.advice.lint.host import IDLE, Finding, of_domain
+from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
 from vcpulab.scenario.units import spans
@@ -41,7 +42,7 @@ def _pinned(held: Held) -> Finding | None:
         f"{where}{shares}, and waits for {100 * host.waited(domain):.0f} % of the "
         f"time, while {len(excluded)} other pCPUs idle for {100 * host.idle_of(excluded):.0f} %"
     )
-    free, isolated = {path: "all"}, isolation(host.document, [domain])
+    free, isolated = {path: "all"}, isolation(host.scenario.model, [domain])
     fixes = [free] if isolated is None else [free, isolated.changes] if pinned else [isolated.changes, free]
     return Finding(path, reason, fixes[0], otherwise=tuple(fixes[1:]))
 
@@ -64,17 +65,17 @@ def _crowded_pool(held: Held) -> Finding | None:
     Sources: Xen's `xl cpupool-cpu-add`.
     """
     host, here, name = held.host, held.pcpus, held.pool
-    outside = [p for p in range(host.document["host"]["pcpus"]) if p not in here]
+    outside = [p for p in range(host.scenario.host.pcpus) if p not in here]
     if not held.waits or host.idle_of(here) > IDLE or not outside or host.idle_of(outside) < 3 * IDLE:
         return None
-    path = "host.pcpus" if name is None else join(["pool", name, "pcpus"])
+    path = "host.pcpus" if name == POOL_0 else join(["pool", name, "pcpus"])
     reason = (
-        f"{held.waits_in_words} in pool {name or 'Pool-0'}, whose "
+        f"{held.waits_in_words} in pool {name}, whose "
         f"{len(here)} pCPUs are full with {in_short(host.inside(name))}, while the other {len(outside)} pCPUs idle for "
         f"{100 * host.idle_of(outside):.0f} %: the pool has too few pCPUs"
     )
-    free = host.pcpus_of(None)
-    if name is None or len(free) < 2:
+    free = host.pcpus_of(POOL_0)
+    if name == POOL_0 or len(free) < 2:
         return Finding(path, reason)
     larger = [{path: ",".join(map(str, sorted(here + free[-more:])))} for more in range(1, min(3, len(free)))]
     return Finding(path, reason, larger[0], otherwise=tuple(larger[1:]))

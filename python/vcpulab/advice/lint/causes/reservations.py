@@ -70,7 +70,7 @@ def _reserved_for_too_long(held: Held) -> Finding | None:
     if reserved is None or reserved.used_up or reserved.extra or held.host.overbooked(held.pool):
         return None
     # SEDF guarantees nothing to a vCPU that wakes up in the period in which it blocked.
-    blocked = " or it has slept" if held.host.pool_of(held.domain)["scheduler"] == "sedf" else ""
+    blocked = " or it has slept" if held.host.pool_of(held.domain).scheduler == "sedf" else ""
     reason = (
         f"{reserved}, which would do on average; but the period is long: once its slice is used{blocked}, it waits for "
         "the next, as it gets no extra time"
@@ -139,7 +139,7 @@ class _Reserved:
     @classmethod
     def from_held(cls, held: Held) -> "_Reserved | None":
         host, domain = held.host, held.domain
-        spelt = reservations().get(host.pool_of(domain)["scheduler"])
+        spelt = reservations().get(host.pool_of(domain).scheduler)
         if spelt is None or not held.waits:
             return None
         amount, period = (host.value(domain, name) for name in (spelt.amount, spelt.period))
@@ -176,7 +176,7 @@ class _Reserved:
             f"a budget of {length} ms in every {within} ms",
             100 * amount / period,
             host.most_gotten(domain),
-            spelt.gets_extra(host.domains[domain]),
+            spelt.gets_extra(host.domains[domain].params),
             {of_domain(domain, spelt.extra): 1},
             tuple(larger),
             {path: value for name in serving for path, value in cut(name).items()},

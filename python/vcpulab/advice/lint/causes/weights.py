@@ -57,7 +57,7 @@ def _outweighed(held: Held) -> Finding | None:
     if not any(2 * ratio >= 1 for ratio in ratios):
         return None
     # Twice the ratio that suffices for all its vCPUs beside the domains that it waits for: other domains run, too.
-    share = min(SHARE_MAX, host.domains[domain]["vcpus"] / len(held.pcpus))
+    share = min(SHARE_MAX, host.domains[domain].vcpus / len(held.pcpus))
     enough = 2 * max(1, sum(ratio for ratio in ratios if 2 * ratio >= 1) * share / (1 - share))
     path = of_domain(domain, name)
     if name == "weight":
