@@ -171,5 +171,4 @@ def _compared(runs: Runs, labels: tuple[str, str]) -> Iterable[Block]:
 
 
 def _scheduler(scenario: Scenario) -> str:
-    host = scenario.to_dict()["host"]
-    return f"{host['scheduler']} {host['generation']}"
+    return f"{scenario.host.scheduler} {scenario.host.generation}"
