@@ -19,7 +19,7 @@ import pytest
 import vcpulab
 from random_scenarios import random_scenario
 from support import HANG_S, ROOT
-from vcpulab.advice.compare import compare, in_words, shown
+from vcpulab.advice.compare import compare, in_words
 from vcpulab.advice.deciding import LOOKS
 from vcpulab.advice.starvation import Starving
 from vcpulab.results.timeline import slices
@@ -279,7 +279,7 @@ def test_metrics_and_differences_are_those_of_the_command_line() -> None:
     assert len(intervals) > 50
     assert {name: value for name, value in said["metrics"].items() if name in intervals} == intervals
     found = compare(runs[0], runs[1], looks=LOOKS)
-    told = {str(one.address): "may regress" if one.may_regress else shown(one.verdict) for one in found}
+    told = {str(one.address): one.judged.verdict_text for one in found}
     verdicts = {name: told[name] for name in said["verdicts"]}
     assert said["verdicts"] == verdicts
     assert {"improves", "regresses", "no significant difference"} <= set(verdicts.values())

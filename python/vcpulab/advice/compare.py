@@ -263,11 +263,6 @@ def _work_begun(run: Run) -> dict[str, float]:
 # ---- in words ----
 
 
-def shown(verdict: Verdict) -> str:
-    """The verdict as it is shown."""
-    return _engine.verdict_text(verdict)
-
-
 def in_words(comparisons: Sequence[Comparison], starving: Sequence[str] = ()) -> list[str]:
     """Lines on starving domains, on domains that improve or regress, and on metrics that may regress.
 
@@ -276,21 +271,6 @@ def in_words(comparisons: Sequence[Comparison], starving: Sequence[str] = ()) ->
         starving: lines on starving domains; they come first.
     """
     return [*starving, *_engine.comparison_lines([comparison.judged for comparison in comparisons])]
-
-
-def in_doubt(comparison: Comparison) -> str:
-    """The possible change of a metric whose difference is not significant, in words."""
-    return comparison.judged.in_doubt
-
-
-def unit_of(comparison: Comparison) -> str:
-    """The unit of a metric; of failures also the units of work that were begun before, per replication."""
-    return comparison.judged.unit
-
-
-def change(comparison: Comparison) -> str:
-    """The change of a metric, in words."""
-    return comparison.judged.change
 
 
 UNDEFINED = "undefined"
@@ -370,7 +350,7 @@ def frame_of_changes(comparisons: Sequence[Comparison], goals: Collection[str] =
             "percent": comparison.percent,
             "low": comparison.ends[0],
             "high": comparison.ends[1],
-            "verdict": shown(comparison.verdict),
+            "verdict": _engine.verdict_text(comparison.verdict),
             "size": comparison.size,
             "told": comparison.verdict != "unclear" or comparison.address.name in goals,
         }

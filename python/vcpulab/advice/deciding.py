@@ -13,7 +13,7 @@ from typing import Any
 
 from vcpulab._work.effort import Effort
 from vcpulab._work.progress import Progress
-from vcpulab.advice.compare import Comparison, compare, in_doubt
+from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.lateness import felt_ms
 from vcpulab.errors import Interrupted
 from vcpulab.results.addresses import Address, judged
@@ -51,7 +51,8 @@ class Added:
             ]
         if self.last == self.first:
             return []
-        named = "; ".join(map(in_doubt, self.first_doubts[:_NAMED])) + (", …" * (len(self.first_doubts) > _NAMED))
+        named = "; ".join(comparison.judged.in_doubt for comparison in self.first_doubts[:_NAMED])
+        named += ", …" * (len(self.first_doubts) > _NAMED)
         # With more replications other harms may have become uncertain.
         left = f"{len(self.uncertain)} uncertain now" if self.uncertain else "decided"
         return [f"replications: {self.first} → {self.last}, for a large harm was uncertain ({named}): {left}"]

@@ -5,14 +5,12 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
-from vcpulab._engine import p_text
+from vcpulab._engine import p_text, verdict_text
 from vcpulab.advice.compare import (
     Comparison,
     beside,
     frame_of_changes,
-    shown,
     table_of_differences,
-    unit_of,
 )
 from vcpulab.results.addresses import JUDGED_BY, apps, judged, row_of_things
 from vcpulab.results.statistics import least_to_most, number
@@ -196,9 +194,9 @@ def _change_in_words(row: Sequence[Comparison]) -> str:
     if len(row) > 1:
         most = max(row, key=lambda each: each.size).address.thing
         largest = f" (most: {most})" if len(set(map(round, percents))) > 1 else ""
-        return f"{name} {_percents(percents)} %{largest}" if percents else f"{name} {shown(first.verdict)}"
+        return f"{name} {_percents(percents)} %{largest}" if percents else f"{name} {verdict_text(first.verdict)}"
     before, after = ("undefined" if side is None else number(side.mean) for side in (first.before, first.after))
-    return f"{name} {before} → {after} {unit_of(first)}{f' ({percents[0]:+.0f} %)' if percents else ''}"
+    return f"{name} {before} → {after} {first.judged.unit}{f' ({percents[0]:+.0f} %)' if percents else ''}"
 
 
 _Rows = dict[tuple[tuple[str, ...], str], list[Comparison]]

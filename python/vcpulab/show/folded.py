@@ -81,18 +81,14 @@ def things(run: Run, view: View) -> Iterator[Things]:
         view: the options of the summary.
     """
     kinds = {app.name: app.kind for app in apps(run.scenario)}
-    rows_of = {"domain": _domains, "app": _apps, "pcpu": _pcpus}
     for kind, title, metrics in _KINDS:
-        frame = run.summary().filter(of=kind)
-        shown = chosen(frame["thing"].unique(maintain_order=True).to_list(), run.scenario, view.only)
-        folded = not view.all and len(shown) > ROWS_MAX
-        rows = rows_of[kind](run.scenario, shown) if folded else {thing: [thing] for thing in shown}
+        rows, means, folded = _in_rows(run.scenario, run.summary().filter(of=kind), kind, view)
+        number = sum(map(len, rows.values()))
         if kind == "app":
             rows = {f"{name} ({kinds[row[0]]})": row for name, row in rows.items()}
-        means = {(row["thing"], row["metric"]): row for row in frame.iter_rows(named=True)}
         rows = _cut(_sorted(rows, means, metrics, view.sort), means, metrics, folded=folded, sort=view.sort)
         if rows:
-            full_title = f"{title}: {len(shown)}, alike ones in a row, least to most" if folded else title
+            full_title = f"{title}: {number}, alike ones in a row, least to most" if folded else title
             yield Things(kind, full_title, rows, means, metrics, folded, view.sort)
 
 
@@ -109,10 +105,7 @@ def folded_table(
         view: the options of the summary.
         kind: `domain` or `app`.
     """
-    shown = chosen(frame["thing"].unique(maintain_order=True).to_list(), scenario, view.only)
-    folded = not view.all and len(shown) > ROWS_MAX
-    rows = {"domain": _domains, "app": _apps}[kind](scenario, shown) if folded else {thing: [thing] for thing in shown}
-    means = {(row["thing"], row["metric"]): row for row in frame.iter_rows(named=True)}
+    rows, means, folded = _in_rows(scenario, frame, kind, view)
     title = f"{title}; alike ones in a row, least to most" if folded and title else title
     return Things(kind, title, rows, means, metrics, folded, None).table()
 
@@ -177,6 +170,15 @@ def _pcpus(scenario: Scenario, things: Sequence[str]) -> Rows:
 
 
 Means = Mapping[tuple[str, str], Mapping[str, object]]
+_ROWS_OF = {"domain": _domains, "app": _apps, "pcpu": _pcpus}
+
+
+def _in_rows(scenario: Scenario, frame: pl.DataFrame, kind: str, view: View) -> "tuple[Rows, Means, bool]":
+    """The things of a kind in rows, their values, and whether alike things share a row, as they do if there are many."""
+    shown = chosen(frame["thing"].unique(maintain_order=True).to_list(), scenario, view.only)
+    folded = not view.all and len(shown) > ROWS_MAX
+    rows = _ROWS_OF[kind](scenario, shown) if folded else {thing: [thing] for thing in shown}
+    return rows, {(row["thing"], row["metric"]): row for row in frame.iter_rows(named=True)}, folded
 
 
 def _values(means: Means, things: Sequence[str], metric: str) -> list[float]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from vcpulab._work.effort import Effort
 from vcpulab._work.progress import Progress
 from vcpulab.advice.compare import Comparison, compare
-from vcpulab.advice.compare import change as change_in_words
 from vcpulab.advice.deciding import PRECISION, uncertain_harm
 from vcpulab.advice.lateness import Late, late
 from vcpulab.advice.lint.catalogue import RULES
@@ -163,7 +162,7 @@ class Advice:
     @property
     def does(self) -> str:
         """The effects of the fix, in words."""
-        effects = "; ".join(f"{change_in_words(effect)} ({effect.verdict})" for effect in self.main_effects())
+        effects = "; ".join(f"{effect.judged.change} ({effect.verdict})" for effect in self.main_effects())
         return effects or "no significant difference"
 
     def _significant(self) -> list[Comparison]:

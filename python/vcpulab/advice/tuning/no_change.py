@@ -40,8 +40,8 @@ def bystanders(scenario: Scenario, goals: Sequence[Goal]) -> list[list[Address]]
     """
     own = {goal.addresses[0].thing for goal in goals if len(goal.addresses) == 1}
     row_of = {thing: row[0] for row in app_rows(scenario, groups(scenario)) for thing in row}
-    others = (address for address in judged(scenario) if address.thing not in own and address.metric.name != "failed")
-    rows = grouped(others, lambda address: (row_of.get(address.thing, address.thing), address.metric.name))
+    unnamed = (address for address in judged(scenario) if address.thing not in own and address.metric.name != "failed")
+    rows = grouped(unnamed, lambda address: (row_of.get(address.thing, address.thing), address.metric.name))
     return list(rows.values())
 
 
