@@ -174,7 +174,7 @@ _ROWS_OF = {"domain": _domains, "app": _apps, "pcpu": _pcpus}
 
 
 def _in_rows(scenario: Scenario, frame: pl.DataFrame, kind: str, view: View) -> "tuple[Rows, Means, bool]":
-    """The things of a kind in rows, their values, and whether alike things share a row, as they do if there are many."""
+    """The things of a kind in rows, their values, and whether alike things share a row: if there are many."""
     shown = chosen(frame["thing"].unique(maintain_order=True).to_list(), scenario, view.only)
     folded = not view.all and len(shown) > ROWS_MAX
     rows = _ROWS_OF[kind](scenario, shown) if folded else {thing: [thing] for thing in shown}
