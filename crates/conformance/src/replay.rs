@@ -224,8 +224,9 @@ impl Runner for StateBefore<'_> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use vcpulab_host::{ParamKind, ParamSpec, Scope};
+    use vcpulab_host::Scope;
     use vcpulab_sched::Generation;
+    use vcpulab_sched::{ParamKind, ParamSpec};
 
     use super::*;
     use crate::vector::read_vector;

@@ -4,10 +4,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use vcpulab_host::program::{Program, Step};
 use vcpulab_host::{
-    Action, CpuMask, Creation, DomId, DomainConfig, Granularity, HostConfig, Numbering, PCPUS_MAX, ParamKind,
-    ParamSpec, ParamValue, Params, PcpuId, PoolId, Scope, Span, Time, TimedAction, TimetableEntry,
-    TopologyConfig, VcpuConfig, VcpuId,
+    Action, CpuMask, Creation, DomId, DomainConfig, Granularity, HostConfig, Numbering, PCPUS_MAX,
+    ParamValue, Params, PcpuId, PoolId, Scope, Span, Time, TimedAction, TimetableEntry, TopologyConfig,
+    VcpuConfig, VcpuId,
 };
+use vcpulab_sched::{ParamKind, ParamSpec};
 
 /// Largest host file, bytes.
 pub const FILE_MAX: usize = 16 << 20;

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use vcpulab_guest::apps::{AppDefault, AppParam, KINDS};
-use vcpulab_host::ParamKind;
+use vcpulab_guest::apps::{AppDefault, AppParam, AppParamKind, KINDS};
 
 use crate::markdown::table;
 
@@ -49,18 +48,17 @@ pub fn page() -> String {
     page
 }
 
-fn allowed(kind: ParamKind) -> String {
+fn allowed(kind: AppParamKind) -> String {
     let quoted = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     let range = |min, max| format!("{} to {}", value(kind, min), value(kind, max));
     match kind {
-        ParamKind::Duration { min, max } => range(min.ns(), max.ns()),
-        ParamKind::Size { min, max } => range(min, max),
-        ParamKind::Percent => range(0, 100),
-        ParamKind::Int { min, max, .. } => format!("{min} to {max}"),
-        ParamKind::Choice(words) => quoted(words),
-        ParamKind::Flag => "`true`, `false`".into(),
-        ParamKind::Timetable(_) => kind.allowed(),
-        ParamKind::Service(kinds) => format!("a domain with {}", quoted(kinds)),
+        AppParamKind::Duration { min, max } => range(min.ns(), max.ns()),
+        AppParamKind::Size { min, max } => range(min, max),
+        AppParamKind::Percent => range(0, 100),
+        AppParamKind::Int { min, max } => format!("{min} to {max}"),
+        AppParamKind::Choice(words) => quoted(words),
+        AppParamKind::Flag => "`true`, `false`".into(),
+        AppParamKind::Service(kinds) => format!("a domain with {}", quoted(kinds)),
     }
 }
 
@@ -76,21 +74,21 @@ fn default(param: &AppParam) -> String {
 }
 
 /// A value with its unit, the largest in which it is a whole number.
-fn value(kind: ParamKind, number: i64) -> String {
+fn value(kind: AppParamKind, number: i64) -> String {
     let whole = |units: &[(i64, &str)]| {
         let unit = units.iter().find(|(unit, _)| number != 0 && number % unit == 0);
         unit.map_or_else(|| number.to_string(), |(unit, name)| format!("{} {name}", number / unit))
     };
     match kind {
-        ParamKind::Duration { .. } => {
+        AppParamKind::Duration { .. } => {
             whole(&[(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns")])
         }
-        ParamKind::Size { .. } => {
+        AppParamKind::Size { .. } => {
             whole(&[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")])
         }
-        ParamKind::Percent => format!("{number} %"),
-        ParamKind::Choice(words) => format!("`{}`", words[number as usize]),
-        ParamKind::Flag => format!("`{}`", number == 1),
-        ParamKind::Int { .. } | ParamKind::Timetable(_) | ParamKind::Service(_) => number.to_string(),
+        AppParamKind::Percent => format!("{number} %"),
+        AppParamKind::Choice(words) => format!("`{}`", words[number as usize]),
+        AppParamKind::Flag => format!("`{}`", number == 1),
+        AppParamKind::Int { .. } | AppParamKind::Service(_) => number.to_string(),
     }
 }

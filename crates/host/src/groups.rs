@@ -1,7 +1,7 @@
 //! Control groups and threads, as a host of Linux has them: what its schedulers know of a vCPU beside its affinity. Those of
 //! Xen look at nothing here.
 
-use crate::{DomId, GroupId, Span};
+use crate::{DomId, GroupId, PartId, Span};
 
 /// A control group with the controller `cpu`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +21,7 @@ pub struct GroupConfig {
     /// `cpu.idle`: it runs when nothing else wants to.
     pub idle: bool,
     /// The part of a domain that it is, whose parameters it takes.
-    pub part: Option<(DomId, Part)>,
+    pub part: Option<(DomId, PartId)>,
 }
 
 impl GroupConfig {
@@ -41,19 +41,6 @@ impl GroupConfig {
     pub fn takes_burst(quota: Option<Span>, burst: Span) -> bool {
         quota.is_none_or(|quota| burst <= quota)
     }
-}
-
-/// A part of a domain that has a control group of its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    /// All threads of the domain.
-    Whole,
-    /// A single vCPU.
-    Vcpu,
-    /// The emulator's own threads.
-    Emulator,
-    /// A thread for input and output.
-    IoThread,
 }
 
 /// Statistics of limits, as in `cpu.stat`, summed over a domain's groups.

@@ -57,6 +57,9 @@ ids! {
     /// A control group, numbered from 0 in the order of [`HostConfig::groups`](crate::HostConfig::groups).
     pub struct GroupId;
 
+    /// A part of a domain with a control group of its own, by the number that the policy gives it.
+    pub struct PartId;
+
     /// A timer, numbered in order of creation; this order breaks ties between timers due at one instant.
     pub struct TimerId;
 }

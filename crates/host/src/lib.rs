@@ -106,16 +106,14 @@ pub use cache::{CacheCounts, SetId};
 pub use config::{Creation, DomainConfig, Granularity, HostConfig, Numbering, TopologyConfig, VcpuConfig};
 pub use costs::Costs;
 pub use domain::LifeEvent;
-pub use groups::{Class, GroupConfig, Membership, Part, ThreadConfig, Throttling};
+pub use groups::{Class, GroupConfig, Membership, ThreadConfig, Throttling};
 pub use hardware::{Bound, Governor, Hardware};
 pub use host::{Busiest, Host};
-pub use ids::{DomId, GroupId, PcpuId, PoolId, TimerId, VcpuId};
+pub use ids::{DomId, GroupId, PartId, PcpuId, PoolId, TimerId, VcpuId};
 pub use listing::{DomainState, VcpuState};
 pub use mask::{CpuMask, PCPUS_MAX};
 pub use observer::{Observer, Switch};
-pub use params::{
-    ParamKind, ParamSpec, ParamValue, Params, Per, ReservationPart, ReservedOn, Role, Scope, TimetableEntry,
-};
+pub use params::{ParamValue, Params, Scope, TimetableEntry};
 pub use pools::Pools;
 pub use report::{IoKind, IoStep, StateRow};
 pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler, Slice};

@@ -1,8 +1,10 @@
 //! The registry and the profiles as data, for front ends and documentation.
 
 use serde_json::{Map, Value, json};
-use vcpulab_host::{ParamKind, ParamSpec, Part, ReservationPart, Role, Scope};
-use vcpulab_sched::{Generation, Policy, Set, Toolstack, policies};
+use vcpulab_host::Scope;
+use vcpulab_sched::{
+    Generation, ParamKind, ParamSpec, Part, Policy, ReservationPart, Role, Set, Toolstack, policies,
+};
 use vcpulab_spec::{CONSTANTS, Profile};
 
 use crate::file::profile::profiles;

@@ -2,9 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use vcpulab_host::{ParamKind, ParamSpec, Per, Role, Scope};
+use vcpulab_host::Scope;
 
+use crate::param_spec::{ParamKind, ParamSpec};
 use crate::policy::{Generation, Policy};
+use crate::role::{Per, Role};
 use crate::toolstack::Toolstack;
 
 /// A policy in the form in which its author declares it.

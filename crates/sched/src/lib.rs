@@ -3,7 +3,7 @@
 //! A short policy is a file, a long one a folder whose `mod.rs` opens with the algorithm. A new policy implements
 //! [`Scheduler`](vcpulab_host::Scheduler) and [`Registered`], and has an entry in `registry.rs`. A new generation of a
 //! policy is one line of its `GENERATIONS`: its parameters, and the rules in which it differs from the others.
-//! Parameter checks, help, schema and documentation follow from the [`ParamSpec`](vcpulab_host::ParamSpec) tables.
+//! Parameter checks, help, schema and documentation follow from the [`ParamSpec`] tables.
 //! ```
 //! use vcpulab_host::program::{Program, Programs, Step};
 //! use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Pools, Span, Time, VcpuConfig, VcpuId};
@@ -26,9 +26,11 @@
 
 pub mod declared;
 pub mod linux;
+pub mod param_spec;
 pub mod policy;
 pub mod proposal;
 pub mod registry;
+pub mod role;
 pub mod roles;
 pub mod round_robin;
 pub mod toolstack;
@@ -40,9 +42,11 @@ mod params;
 mod table;
 
 pub use declared::{Declaration, DeclaredParam, declare, declared};
+pub use param_spec::{ParamKind, ParamSpec};
 pub use policy::{Generation, Policy, Registered};
 pub use proposal::{Proposal, Refusal};
 pub use registry::{Runner, boxed, check, find, host_rules, policies, shortest_interval, width, with};
+pub use role::{Part, Per, ReservationPart, ReservedOn, Role};
 pub use roles::{Member, fair_shares};
 pub use toolstack::{Set, Toolstack};
 pub use width::Width;

@@ -1,8 +1,10 @@
 //! Parameters and units that several policies share.
 
-use vcpulab_host::{ParamKind, ParamSpec, Params, Per, Role, Scope, Span};
+use vcpulab_host::{Params, Scope, Span};
 
+use crate::param_spec::{ParamKind, ParamSpec};
 use crate::proposal::{Proposal, Refusal};
+use crate::role::{Per, Role};
 
 pub const US: Span = Span::from_us(1);
 pub const MS: Span = Span::from_ms(1);

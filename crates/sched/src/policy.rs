@@ -1,7 +1,8 @@
 //! A policy as the registry knows it: its name, its generations, and how it is made.
 
-use vcpulab_host::{ParamSpec, Params, Scheduler, Scope, Span};
+use vcpulab_host::{Params, Scheduler, Scope, Span};
 
+use crate::param_spec::ParamSpec;
 use crate::proposal::{Proposal, Refusal};
 use crate::toolstack::Toolstack;
 use crate::width::Width;

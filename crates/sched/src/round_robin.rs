@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use vcpulab_host::{
-    CpuMask, Decision, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected, Role,
-    Scheduler, Scope, Slice, Span, VcpuId,
+    CpuMask, Decision, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Scope, Slice, Span,
+    VcpuId,
 };
 
+use crate::param_spec::{ParamKind, ParamSpec};
 use crate::params::MS;
 use crate::policy::{Generation, Registered};
+use crate::role::Role;
 use crate::toolstack::Toolstack;
 
 /// The policy.

@@ -1,7 +1,7 @@
 //! Entitlements: the CPU time that the parameters of a scheduler promise each domain.
 
-use vcpulab_host::{DomId, Role, Time};
-use vcpulab_sched::Member;
+use vcpulab_host::{DomId, Time};
+use vcpulab_sched::{Member, Role};
 
 use crate::action::{ActionSpec, Change};
 use crate::group_shares::group_shares;

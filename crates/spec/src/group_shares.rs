@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use vcpulab_host::{Class, DomId, GroupConfig, ParamSpec, Span};
-use vcpulab_sched::{Generation, fair_shares};
+use vcpulab_host::{Class, DomId, GroupConfig, Span};
+use vcpulab_sched::{Generation, ParamSpec, fair_shares};
 
 use crate::domain::DomainSpec;
 use crate::host::POOL_0;

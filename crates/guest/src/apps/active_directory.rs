@@ -1,8 +1,6 @@
 //! The directory of a Windows domain.
 
-use vcpulab_host::ParamKind;
-
-use super::kind::{AppDefault, AppKind, AppParam, MEMORY_MAX, RequestClass};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
 use super::parts::{misses, perhaps, random_read, service, work};
 use crate::script::ServiceConfig;
 
@@ -41,7 +39,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "database_size",
             doc: "Size of the directory, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
             default: AppDefault::Value(100 << 20),
             source: "assumption: some thousand users at some 10 KB each",
         },

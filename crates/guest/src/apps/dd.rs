@@ -1,9 +1,7 @@
 //! Copying blocks.
 
-use vcpulab_host::ParamKind;
-
 use super::file_access::{CALL_CPU, RUNS, direct, pieces};
-use super::kind::{AppDefault, AppKind, AppParam};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind};
 use super::parts::{KILOBYTE_CPU, READ};
 use crate::script::DiskAccess;
 
@@ -14,7 +12,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "operation",
             doc: "Does it read or write the file?",
-            kind: ParamKind::Choice(&["read", "write"]),
+            kind: AppParamKind::Choice(&["read", "write"]),
             default: AppDefault::Value(0),
             source: "Cherkasova, Gupta and Vahdat 2007, section 5: a read",
         },

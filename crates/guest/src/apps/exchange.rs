@@ -1,9 +1,7 @@
 //! The mail server of a Windows domain.
 
-use vcpulab_host::ParamKind;
-
 use super::active_directory;
-use super::kind::{AppDefault, AppKind, AppParam, MEMORY_MAX, RequestClass};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
 use super::parts::{READ, misses, perhaps, random_read, request, service, work};
 use crate::script::{AppConfig, DiskAccess, ServiceConfig, Step};
 
@@ -26,7 +24,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "directory",
             doc: "The directory that knows its users.",
-            kind: ParamKind::Service(&["active-directory"]),
+            kind: AppParamKind::Service(&["active-directory"]),
             default: AppDefault::Required,
             source: "",
         },
@@ -65,7 +63,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "database_size",
             doc: "Size of all mailboxes, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
             default: AppDefault::Value(20 << 30),
             source: "assumption: 100 mailboxes of 200 MB",
         },

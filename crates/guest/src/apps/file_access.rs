@@ -1,8 +1,6 @@
 //! Common parts of programs that go through a file piece by piece.
 
-use vcpulab_host::ParamKind;
-
-use super::kind::{AppDefault, AppParam, Args};
+use super::kind::{AppDefault, AppParam, AppParamKind, Args};
 use super::parts::{copying, script, work};
 use crate::script::{AppConfig, DiskAccess, Step};
 
@@ -16,7 +14,7 @@ pub const CALL_CPU: AppParam = AppParam::cpu(
 pub const RUNS: AppParam = AppParam {
     name: "runs",
     doc: "How many times it goes through the file before it ends; 0: without end.",
-    kind: ParamKind::int(0, 1_000_000),
+    kind: AppParamKind::Int { min: 0, max: 1_000_000 },
     default: AppDefault::Value(0),
     source: "without end, so that there is something to measure for as long as the run lasts",
 };
@@ -25,7 +23,7 @@ pub const fn direct(default: i64, source: &'static str) -> AppParam {
     AppParam {
         name: "direct",
         doc: "Past the page cache, so that each piece waits for the disk?",
-        kind: ParamKind::Flag,
+        kind: AppParamKind::Flag,
         default: AppDefault::Value(default),
         source,
     }

@@ -1,9 +1,7 @@
 //! Four operations of a file system benchmark.
 
-use vcpulab_host::ParamKind;
-
 use super::file_access::{CALL_CPU, RUNS, direct, pieces};
-use super::kind::{AppDefault, AppKind, AppParam, MEMORY_MAX};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX};
 use super::parts::{KILOBYTE_CPU, READ};
 use crate::script::DiskAccess;
 
@@ -14,14 +12,14 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "operation",
             doc: "What it does with each record.",
-            kind: ParamKind::Choice(&["write", "read", "random-write", "random-read"]),
+            kind: AppParamKind::Choice(&["write", "read", "random-write", "random-read"]),
             default: AppDefault::Value(0),
             source: "iozone: the first of its tests is a sequential write",
         },
         AppParam {
             name: "file_size",
             doc: "Size of the file. A last piece that is less than a record is left out.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
             default: AppDefault::Value(512 << 20),
             source: "Venkatesh 2015, Table 3: 512 MB",
         },

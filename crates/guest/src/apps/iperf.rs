@@ -1,8 +1,6 @@
 //! A bulk stream in either direction.
 
-use vcpulab_host::ParamKind;
-
-use super::kind::{AppDefault, AppKind, AppParam};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind};
 use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAM, STREAMS, TO, receiver, sender};
 
@@ -15,7 +13,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "direction",
             doc: "Does it send, or does it receive what others send to it?",
-            kind: ParamKind::Choice(&["send", "receive"]),
+            kind: AppParamKind::Choice(&["send", "receive"]),
             default: AppDefault::Value(SEND),
             source: "iperf: the client sends",
         },

@@ -1,6 +1,6 @@
 //! A kind of application: its name, its parameters, the classes of requests that it answers, and its script.
 
-use vcpulab_host::{ParamKind, Span};
+use vcpulab_host::Span;
 
 use crate::ids::ServiceId;
 use crate::script::AppConfig;
@@ -43,11 +43,45 @@ pub struct AppParam {
     /// A sentence on it.
     pub doc: &'static str,
     /// Allowed values of the parameter.
-    pub kind: ParamKind,
+    pub kind: AppParamKind,
     /// Value of the parameter where a scenario gives none.
     pub default: AppDefault,
     /// The source of the default, or the reason for it.
     pub source: &'static str,
+}
+
+/// The values that a parameter of an application takes. All but services come to integers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
+pub enum AppParamKind {
+    /// An integer from `min` to `max`.
+    Int { min: i64, max: i64 },
+    /// A time span from `min` to `max`, as its number of nanoseconds.
+    Duration { min: Span, max: Span },
+    /// A size from `min` to `max`, bytes.
+    Size { min: i64, max: i64 },
+    /// A share, percent.
+    Percent,
+    /// Yes or no, as 1 or 0.
+    Flag,
+    /// A word of this list, stored as its index.
+    Choice(&'static [&'static str]),
+    /// A service: an application of one of these kinds in the domain named.
+    Service(&'static [&'static str]),
+}
+
+impl AppParamKind {
+    /// Whether a number is allowed.
+    pub fn allows(self, number: i64) -> bool {
+        match self {
+            AppParamKind::Int { min, max } | AppParamKind::Size { min, max } => (min..=max).contains(&number),
+            AppParamKind::Duration { min, max } => (min.ns()..=max.ns()).contains(&number),
+            AppParamKind::Percent => (0..=100).contains(&number),
+            AppParamKind::Flag => (0..=1).contains(&number),
+            AppParamKind::Choice(words) => (0..words.len() as i64).contains(&number),
+            AppParamKind::Service(_) => false,
+        }
+    }
 }
 
 /// A parameter's value where none is given.
@@ -160,7 +194,7 @@ impl AppParam {
         kilocycles: i64,
         source: &'static str,
     ) -> Self {
-        let kind = ParamKind::Duration { min: Span::ZERO, max: SPAN_MAX };
+        let kind = AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX };
         AppParam { name, doc, kind, default: AppDefault::Kilocycles(kilocycles), source }
     }
 
@@ -172,7 +206,7 @@ impl AppParam {
         default: i64,
         source: &'static str,
     ) -> Self {
-        let kind = ParamKind::Size { min, max: if min > 0 { SIZE_MAX } else { MEMORY_MAX } };
+        let kind = AppParamKind::Size { min, max: if min > 0 { SIZE_MAX } else { MEMORY_MAX } };
         AppParam { name, doc, kind, default: AppDefault::Value(default), source }
     }
 
@@ -184,7 +218,13 @@ impl AppParam {
         default: i64,
         source: &'static str,
     ) -> Self {
-        AppParam { name, doc, kind: ParamKind::int(min, max), default: AppDefault::Value(default), source }
+        AppParam {
+            name,
+            doc,
+            kind: AppParamKind::Int { min, max },
+            default: AppDefault::Value(default),
+            source,
+        }
     }
 
     /// A share, percent.
@@ -194,7 +234,7 @@ impl AppParam {
         default: i64,
         source: &'static str,
     ) -> Self {
-        AppParam { name, doc, kind: ParamKind::Percent, default: AppDefault::Value(default), source }
+        AppParam { name, doc, kind: AppParamKind::Percent, default: AppDefault::Value(default), source }
     }
 }
 

@@ -29,7 +29,7 @@ mod tcp_sender;
 mod tests;
 mod web_server;
 
-pub use kind::{AppDefault, AppKind, AppParam, AppValue, Args, RequestClass};
+pub use kind::{AppDefault, AppKind, AppParam, AppParamKind, AppValue, Args, RequestClass};
 
 /// All kinds, in the order of the documentation.
 pub const KINDS: &[&AppKind] = &[

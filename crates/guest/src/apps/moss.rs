@@ -1,9 +1,7 @@
 //! The portal of a Windows domain.
 
-use vcpulab_host::ParamKind;
-
 use super::active_directory;
-use super::kind::{AppDefault, AppKind, AppParam, RequestClass};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, RequestClass};
 use super::mssql;
 use super::parts::{perhaps, request, service, work};
 use crate::script::{AppConfig, ServiceConfig, Step};
@@ -22,14 +20,14 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "database",
             doc: "The database that all content is in.",
-            kind: ParamKind::Service(&["mssql"]),
+            kind: AppParamKind::Service(&["mssql"]),
             default: AppDefault::Required,
             source: "",
         },
         AppParam {
             name: "directory",
             doc: "The directory that knows its users.",
-            kind: ParamKind::Service(&["active-directory"]),
+            kind: AppParamKind::Service(&["active-directory"]),
             default: AppDefault::Required,
             source: "",
         },

@@ -1,8 +1,6 @@
 //! The database server of a Windows domain.
 
-use vcpulab_host::ParamKind;
-
-use super::kind::{AppDefault, AppKind, AppParam, MEMORY_MAX, RequestClass};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
 use super::parts::{READ, misses, perhaps, random_read, service, work};
 use crate::script::{AppConfig, DiskAccess, ServiceConfig, Step};
 
@@ -57,7 +55,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "data_size",
             doc: "Size of the database, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
             default: AppDefault::Value(4 << 30),
             source: "assumption: a few times the memory of its domain",
         },

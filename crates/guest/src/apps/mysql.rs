@@ -1,8 +1,6 @@
 //! A database server.
 
-use vcpulab_host::ParamKind;
-
-use super::kind::{AppDefault, AppKind, AppParam, MEMORY_MAX, RequestClass};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
 use super::parts::{misses, perhaps, random_read, service, work};
 use crate::script::ServiceConfig;
 
@@ -45,7 +43,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "data_size",
             doc: "Size of the tables, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
             default: AppDefault::Value(1 << 30),
             source: "assumption: 1 GiB; only how far the disk's head moves depends on it",
         },

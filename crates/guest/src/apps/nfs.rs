@@ -1,8 +1,6 @@
 //! A file server.
 
-use vcpulab_host::ParamKind;
-
-use super::kind::{AppDefault, AppKind, AppParam, MEMORY_MAX, RequestClass};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
 use super::parts::{misses, perhaps, random_read, service, work};
 use crate::script::ServiceConfig;
 
@@ -35,7 +33,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "files_size",
             doc: "Size of all files, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
             default: AppDefault::Value(1 << 30),
             source: "assumption: 1 GiB; only how far the disk's head moves depends on it",
         },

@@ -1,8 +1,6 @@
 //! A database under a load generator, both in the same domain.
 
-use vcpulab_host::ParamKind;
-
-use super::kind::{AppDefault, AppKind, AppParam, MEMORY_MAX};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX};
 use super::parts::{READ, perhaps, random_read, script, work};
 use crate::script::{AppConfig, DiskAccess, Step};
 
@@ -54,14 +52,14 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "row_size",
             doc: "What a row takes in the table and its index.",
-            kind: ParamKind::Size { min: 1, max: 65_536 },
+            kind: AppParamKind::Size { min: 1, max: 65_536 },
             default: AppDefault::Value(240),
             source: "sysbench manual: 188 B in four columns; assumption: 52 B for record headers, index entry and free space",
         },
         AppParam {
             name: "buffer_pool",
             doc: "Memory in which the database keeps pages of the table.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
             default: AppDefault::Value(128 << 20),
             source: "MySQL 5.5 manual: innodb_buffer_pool_size is 128 MB unless told otherwise",
         },
@@ -87,7 +85,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "flush",
             doc: "Does a commit wait until its log is on the disk?",
-            kind: ParamKind::Flag,
+            kind: AppParamKind::Flag,
             default: AppDefault::Value(1),
             source: "MySQL 5.5 manual: innodb_flush_log_at_trx_commit is 1 unless told otherwise",
         },

@@ -1,8 +1,8 @@
 //! Parameters and steps that several applications have in common.
 
-use vcpulab_host::{ParamKind, Span};
+use vcpulab_host::Span;
 
-use super::kind::{AppDefault, AppKind, AppParam, Args, RequestClass};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, Args, RequestClass};
 use crate::ids::ServiceId;
 use crate::script::{AppConfig, Call, DiskAccess, Script, ServiceConfig, Step};
 
@@ -10,7 +10,7 @@ use crate::script::{AppConfig, Call, DiskAccess, Script, ServiceConfig, Step};
 pub(super) const KILOBYTE_CPU: AppParam = AppParam {
     name: "kilobyte_cpu",
     doc: "CPU time for each KiB that it copies between itself and the kernel.",
-    kind: ParamKind::Duration { min: Span::ZERO, max: Span::from_ms(1) },
+    kind: AppParamKind::Duration { min: Span::ZERO, max: Span::from_ms(1) },
     default: AppDefault::Kilocycles(1),
     source: "assumption: one copy at a byte a cycle, as where the data come from memory",
 };

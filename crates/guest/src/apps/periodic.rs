@@ -1,8 +1,8 @@
 //! A periodic job with a deadline.
 
-use vcpulab_host::{ParamKind, Span};
+use vcpulab_host::Span;
 
-use super::kind::{AppDefault, AppKind, AppParam, SPAN_MAX};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, SPAN_MAX};
 use super::parts::compute;
 use crate::script::{AppConfig, Script, Step};
 
@@ -13,14 +13,14 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "run",
             doc: "CPU time in each period.",
-            kind: ParamKind::Duration { min: Span::from_ns(1), max: SPAN_MAX },
+            kind: AppParamKind::Duration { min: Span::from_ns(1), max: SPAN_MAX },
             default: AppDefault::Required,
             source: "",
         },
         AppParam {
             name: "period",
             doc: "Length of a period.",
-            kind: ParamKind::Duration { min: Span::from_ns(1), max: SPAN_MAX },
+            kind: AppParamKind::Duration { min: Span::from_ns(1), max: SPAN_MAX },
             default: AppDefault::Required,
             source: "",
         },

@@ -1,8 +1,6 @@
 //! A web application in PHP, with a database and perhaps a file server.
 
-use vcpulab_host::ParamKind;
-
-use super::kind::{AppDefault, AppKind, AppParam, RequestClass};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, RequestClass};
 use super::mysql;
 use super::nfs;
 use super::parts::{KILOBYTE_CPU, READ, SYN_QUEUE, misses, perhaps, request, service, work, work_and_copy};
@@ -31,14 +29,14 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "database",
             doc: "The database that it asks.",
-            kind: ParamKind::Service(&["mysql"]),
+            kind: AppParamKind::Service(&["mysql"]),
             default: AppDefault::Required,
             source: "",
         },
         AppParam {
             name: "files",
             doc: "The file server that its scripts are on; none: they are on its own disk.",
-            kind: ParamKind::Service(&["nfs"]),
+            kind: AppParamKind::Service(&["nfs"]),
             default: AppDefault::Absent,
             source: "most sites keep their scripts on their own disk",
         },

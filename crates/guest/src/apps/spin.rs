@@ -1,8 +1,8 @@
 //! A parallel program with a lock.
 
-use vcpulab_host::{ParamKind, Span};
+use vcpulab_host::Span;
 
-use super::kind::{AppDefault, AppKind, AppParam, SPAN_MAX};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, SPAN_MAX};
 use super::parts::{script, work};
 use crate::script::{AppConfig, Step};
 
@@ -10,7 +10,7 @@ use crate::script::{AppConfig, Step};
 const LOCK: u32 = 0;
 
 const fn span(name: &'static str, doc: &'static str, source: &'static str) -> AppParam {
-    let kind = ParamKind::Duration { min: Span::ZERO, max: SPAN_MAX };
+    let kind = AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX };
     AppParam { name, doc, kind, default: AppDefault::Value(0), source }
 }
 

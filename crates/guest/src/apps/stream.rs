@@ -1,15 +1,15 @@
 //! Common parts of programs that move bytes over a connection.
 
-use vcpulab_host::{ParamKind, Span};
+use vcpulab_host::Span;
 
-use super::kind::{AppDefault, AppParam, Args, RequestClass};
+use super::kind::{AppDefault, AppParam, AppParamKind, Args, RequestClass};
 use super::parts::{copying, script, work};
 use crate::script::{AppConfig, Peer, ServiceConfig, Step};
 
 pub const TO: AppParam = AppParam {
     name: "to",
     doc: "The service that it sends to; none: a machine outside that takes everything.",
-    kind: ParamKind::Service(&["tcp-receiver", "iperf"]),
+    kind: AppParamKind::Service(&["tcp-receiver", "iperf"]),
     default: AppDefault::Absent,
     source: "the studies send to client machines",
 };

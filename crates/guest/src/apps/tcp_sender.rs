@@ -1,8 +1,8 @@
 //! The sender of a pair that moves packets of one size.
 
-use vcpulab_host::{ParamKind, Span};
+use vcpulab_host::Span;
 
-use super::kind::{AppDefault, AppKind, AppParam, SPAN_MAX};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, SPAN_MAX};
 use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAMS, TO, sender};
 
@@ -17,7 +17,7 @@ pub const PACKET_SIZE: AppParam = AppParam::size(
 pub const DELAY: AppParam = AppParam {
     name: "delay",
     doc: "CPU time of an empty loop after each packet, which sets the rate.",
-    kind: ParamKind::Duration { min: Span::ZERO, max: SPAN_MAX },
+    kind: AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX },
     default: AppDefault::Value(0),
     source: "none: as fast as it can",
 };

@@ -1,6 +1,6 @@
 //! Rules for every kind of application.
 
-use vcpulab_host::{NEVER, ParamKind, Span, Time};
+use vcpulab_host::{NEVER, Span, Time};
 
 use super::*;
 use crate::ids::{AppId, ConnectionId, ServiceId};
@@ -15,31 +15,30 @@ fn default_value(param: &AppParam) -> i64 {
         AppDefault::Profile(_) => 50_000,
         AppDefault::Absent => -1,
         AppDefault::Required => match param.kind {
-            ParamKind::Duration { min, .. } => min.max(Span::from_ms(1)).ns(),
-            ParamKind::Size { min, .. } | ParamKind::Int { min, .. } => min.max(1),
+            AppParamKind::Duration { min, .. } => min.max(Span::from_ms(1)).ns(),
+            AppParamKind::Size { min, .. } | AppParamKind::Int { min, .. } => min.max(1),
             _ => 0,
         },
     }
 }
 
 /// Least and largest value of a parameter.
-fn range(kind: ParamKind) -> (i64, i64) {
+fn range(kind: AppParamKind) -> (i64, i64) {
     match kind {
-        ParamKind::Duration { min, max } => (min.ns(), max.ns()),
-        ParamKind::Size { min, max } | ParamKind::Int { min, max, .. } => (min, max),
-        ParamKind::Percent => (0, 100),
-        ParamKind::Choice(words) => (0, words.len() as i64 - 1),
-        ParamKind::Flag => (0, 1),
-        ParamKind::Service(_) => (0, 1000),
-        ParamKind::Timetable(_) => panic!("a parameter of schedulers"),
+        AppParamKind::Duration { min, max } => (min.ns(), max.ns()),
+        AppParamKind::Size { min, max } | AppParamKind::Int { min, max } => (min, max),
+        AppParamKind::Percent => (0, 100),
+        AppParamKind::Choice(words) => (0, words.len() as i64 - 1),
+        AppParamKind::Flag => (0, 1),
+        AppParamKind::Service(_) => (0, 1000),
     }
 }
 
 /// The number as a value of the parameter; below 0 a service is left out.
 fn as_value(param: &AppParam, number: i64) -> AppValue {
     match param.kind {
-        ParamKind::Service(_) if number < 0 => AppValue::Absent,
-        ParamKind::Service(_) => AppValue::Service(ServiceId(number as u32)),
+        AppParamKind::Service(_) if number < 0 => AppValue::Absent,
+        AppParamKind::Service(_) => AppValue::Service(ServiceId(number as u32)),
         _ => AppValue::Number(number),
     }
 }
@@ -169,7 +168,7 @@ fn names_are_unique_and_every_default_is_allowed_and_has_a_source() {
                 let (min, max) = range(param.kind);
                 assert!((min..=max).contains(&default_value(param)), "{what}: its default is not allowed");
             }
-            if let ParamKind::Service(kinds) = param.kind {
+            if let AppParamKind::Service(kinds) = param.kind {
                 let serves = |name: &&str| find(name).is_some_and(|kind| !kind.classes.is_empty());
                 assert!(kinds.iter().all(serves), "{what}: no such service");
             }

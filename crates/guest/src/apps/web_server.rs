@@ -1,8 +1,8 @@
 //! A static web server.
 
-use vcpulab_host::{ParamKind, Span};
+use vcpulab_host::Span;
 
-use super::kind::{AppDefault, AppKind, AppParam, MEMORY_MAX, RequestClass, SPAN_MAX};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass, SPAN_MAX};
 use super::parts::{KILOBYTE_CPU, SYN_QUEUE, service, work_and_copy};
 use crate::script::{AppConfig, FilesConfig, ServiceConfig, Step};
 
@@ -16,7 +16,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "request_cpu",
             doc: "CPU time of the server itself for each request.",
-            kind: ParamKind::Duration { min: Span::ZERO, max: SPAN_MAX },
+            kind: AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX },
             default: AppDefault::Profile("http_request_ns"),
             source: "the hardware profile's constant",
         },
@@ -24,21 +24,21 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "workers",
             doc: "How many requests it works at at once.",
-            kind: ParamKind::int(1, 4096),
+            kind: AppParamKind::Int { min: 1, max: 4096 },
             default: AppDefault::Value(1),
             source: "one: an event loop; requests on one vCPU gain nothing from more",
         },
         AppParam {
             name: "connections_max",
             doc: "Most connections that it has at once.",
-            kind: ParamKind::int(1, 1_000_000),
+            kind: AppParamKind::Int { min: 1, max: 1_000_000 },
             default: AppDefault::Value(256),
             source: "Apache 2.0: MaxClients of the prefork module is 256 unless set",
         },
         AppParam {
             name: "backlog",
             doc: "Further connections that wait until one of those ends; what comes on top is refused.",
-            kind: ParamKind::int(0, 1_000_000),
+            kind: AppParamKind::Int { min: 0, max: 1_000_000 },
             default: AppDefault::Value(0),
             source: "none: with as many connections as clients hold, a backlog never fills",
         },
@@ -60,14 +60,14 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "process_memory",
             doc: "Memory that the process of each connection has for itself; files have that much less. Only with `files_per_size`.",
-            kind: ParamKind::Size { min: 0, max: MEMORY_MAX },
+            kind: AppParamKind::Size { min: 0, max: MEMORY_MAX },
             default: AppDefault::Value(1 << 20),
             source: "Apache's processes take about a megabyte each (Professional LAMP, Wrox, section 9.4); with interpreters in them it is several times that",
         },
         AppParam {
             name: "system_memory",
             doc: "Memory of the domain's kernel and of its other programs, which files do not have either. Only with `files_per_size`.",
-            kind: ParamKind::Size { min: 0, max: MEMORY_MAX },
+            kind: AppParamKind::Size { min: 0, max: MEMORY_MAX },
             default: AppDefault::Value(24 << 20),
             source: "assumption: a Linux 2.6 without a desktop takes 16 to 32 MB: kernel, page descriptors, slabs, and a dozen daemons",
         },

@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use vcpulab_host::{DomId, GroupConfig, GroupId, Membership, Part, Table, ThreadConfig};
+use vcpulab_host::{DomId, GroupConfig, GroupId, Membership, Table, ThreadConfig};
+use vcpulab_sched::Part;
 use vcpulab_spec::{
     CgroupSpec, DomainSpec, Guest, KvmSpec, ROOT, SLICES, ServiceThread, Spec, ThreadKind, ThreadsSpec,
     VmSpec,
@@ -93,7 +94,7 @@ impl<'a> Tree<'a> {
 
     /// A new group in another, which is a part of a domain if `part` says so.
     fn inside(&mut self, parent: Option<GroupId>, part: Option<(DomId, Part)>) -> GroupId {
-        self.add(GroupConfig { parent, part, ..GroupConfig::NEW })
+        self.add(GroupConfig { parent, part: part.map(|(d, part)| (d, part.id())), ..GroupConfig::NEW })
     }
 }
 
@@ -152,7 +153,7 @@ mod tests {
         for (number, group) in all.iter().enumerate() {
             let around = group.parent.map_or(String::new(), |parent| format!("{}/", paths[parent.index()]));
             let name = match group.part {
-                Some((d, part)) => format!("{}.{part:?}", d.0),
+                Some((d, part)) => format!("{}.{:?}", d.0, Part::ALL[part.index()]),
                 None => number.to_string(),
             };
             paths.push(around + &name);

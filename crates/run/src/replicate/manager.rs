@@ -1,7 +1,8 @@
 //! Workload managers: they set scheduling parameters during a run, by its last sample.
 
-use vcpulab_host::{DomId, ParamKind, ParamValue, Params, Role, Scope};
+use vcpulab_host::{DomId, ParamValue, Params, Scope};
 use vcpulab_measure::SampleRow;
+use vcpulab_sched::{ParamKind, Role};
 use vcpulab_spec::Spec;
 
 /// The wishes of a manager: domains, each with values for parameters.

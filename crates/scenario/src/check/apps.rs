@@ -1,9 +1,9 @@
 //! Applications: the kinds' tables of parameters say what may be in a file.
 
 use vcpulab_guest::Step;
-use vcpulab_guest::apps::{AppDefault, AppParam, KINDS};
+use vcpulab_guest::apps::{AppDefault, AppParam, AppParamKind, KINDS};
 use vcpulab_guest::script::Peer;
-use vcpulab_host::{DomId, ParamKind};
+use vcpulab_host::DomId;
 use vcpulab_spec::limits::{APPS_MAX, TASKS_MAX};
 use vcpulab_spec::{AppSpec, AppValue, DomainSpec, HostSpec, PHASES, Service, Spec};
 
@@ -150,32 +150,35 @@ fn app_param(
             }
         };
     };
-    if let (RawParam::Word(_), ParamKind::Service(_)) = (&given.value, param.kind) {
+    if let (RawParam::Word(_), AppParamKind::Service(_)) = (&given.value, param.kind) {
         // `references` finds the one that is meant, once all applications are known.
         return Some(AppValue::Service(Service { domain: DomId(0), app: 0 }));
     }
     let value = match (&given.value, param.kind) {
-        (RawParam::Word(word), ParamKind::Duration { .. }) => Duration::parse(word).map(|span| span.0.ns()),
-        (RawParam::Word(word), ParamKind::Size { .. }) => Size::parse(word).map(|size| size.0),
-        (RawParam::Int(value), ParamKind::Size { .. } | ParamKind::Int { .. } | ParamKind::Percent) => {
-            Some(*value)
+        (RawParam::Word(word), AppParamKind::Duration { .. }) => {
+            Duration::parse(word).map(|span| span.0.ns())
         }
-        (RawParam::Word(word), ParamKind::Choice(words)) => {
+        (RawParam::Word(word), AppParamKind::Size { .. }) => Size::parse(word).map(|size| size.0),
+        (
+            RawParam::Int(value),
+            AppParamKind::Size { .. } | AppParamKind::Int { .. } | AppParamKind::Percent,
+        ) => Some(*value),
+        (RawParam::Word(word), AppParamKind::Choice(words)) => {
             words.iter().position(|w| w == word).map(|position| position as i64)
         }
-        (RawParam::Flag(flag), ParamKind::Flag) => Some((*flag).into()),
+        (RawParam::Flag(flag), AppParamKind::Flag) => Some((*flag).into()),
         _ => None,
     };
     let readable = value.is_some();
     let value = value.filter(|&value| param.kind.allows(value));
     if value.is_none() {
         let allowed = match param.kind {
-            ParamKind::Duration { .. } if !readable => Duration::ALLOWED.to_owned(),
-            ParamKind::Size { .. } if !readable => Size::ALLOWED.to_owned(),
+            AppParamKind::Duration { .. } if !readable => Duration::ALLOWED.to_owned(),
+            AppParamKind::Size { .. } if !readable => Size::ALLOWED.to_owned(),
             kind => allowed(kind),
         };
         let hint = match (&given.value, param.kind) {
-            (RawParam::Word(word), ParamKind::Choice(words)) => did_you_mean(word, words.iter().copied()),
+            (RawParam::Word(word), AppParamKind::Choice(words)) => did_you_mean(word, words.iter().copied()),
             _ => None,
         };
         checker.report.error(&given.place, Problem::not_allowed(allowed).maybe_hint(hint));
@@ -203,7 +206,7 @@ fn references(
 ) {
     let AppSpec::Kind { kind, .. } = &spec.domains[domain].apps[position] else { return };
     for (index, param) in kind.params.iter().enumerate() {
-        let ParamKind::Service(kinds) = param.kind else { continue };
+        let AppParamKind::Service(kinds) = param.kind else { continue };
         let given = raw.value.params.0.iter().find(|(name, _)| name.value == param.name);
         let Some((_, At { value: RawParam::Word(word), place })) = given else { continue };
         let field = Field(Some(At { value: word.clone(), place: place.clone() }));
@@ -225,13 +228,16 @@ fn references(
 }
 
 /// The values allowed, in words, as a file writes them.
-fn allowed(kind: ParamKind) -> String {
+fn allowed(kind: AppParamKind) -> String {
     match kind {
-        ParamKind::Duration { min, max } => {
+        AppParamKind::Duration { min, max } => {
             format!("a time span from {} to {}", Duration(min), Duration(max))
         }
-        ParamKind::Size { min, max } => format!("a size from {} to {}", Size(min), Size(max)),
-        ParamKind::Flag => "true or false".to_owned(),
-        _ => kind.allowed(),
+        AppParamKind::Size { min, max } => format!("a size from {} to {}", Size(min), Size(max)),
+        AppParamKind::Int { min, max } => format!("an integer from {min} to {max}"),
+        AppParamKind::Percent => "an integer from 0 to 100 (%)".to_owned(),
+        AppParamKind::Flag => "true or false".to_owned(),
+        AppParamKind::Choice(words) => format!("one of {}", words.join(", ")),
+        AppParamKind::Service(kinds) => format!("the name of a domain that runs one {}", kinds.join(" or ")),
     }
 }

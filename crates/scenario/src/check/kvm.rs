@@ -1,6 +1,7 @@
 //! KVM hosts: control groups, the threads of VMs, and what only one of the two hypervisors has.
 
-use vcpulab_host::{Bound, Class, CpuMask, Creation, DomId, Granularity, GroupConfig, Id, Part, Span};
+use vcpulab_host::{Bound, Class, CpuMask, Creation, DomId, Granularity, GroupConfig, Id, Span};
+use vcpulab_sched::Part;
 use vcpulab_sched::linux::limited_part;
 use vcpulab_spec::limits::{CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUPS_MAX};
 use vcpulab_spec::{

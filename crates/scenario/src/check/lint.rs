@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vcpulab_host::{Governor, Part, Scope, Span};
+use vcpulab_host::{Governor, Scope, Span};
 use vcpulab_sched::linux::limited_part;
-use vcpulab_sched::{host_rules, policies};
+use vcpulab_sched::{Part, host_rules, policies};
 use vcpulab_spec::{
     ActionSpec, AppSpec, CONSTANTS, Change, DomainSpec, Drivers, EventSpec, Guest, POOL_0, PhaseSpec,
     Platform, PoolSpec, Service, Spec, ThreadKind,

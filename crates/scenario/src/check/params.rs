@@ -1,9 +1,7 @@
 //! Scheduler parameters: checked against the registry's tables, which also say to which scheduler an unknown one belongs.
 
-use vcpulab_host::{
-    DomId, ParamKind, ParamSpec, ParamValue, Params, PoolId, Role, Scope, Table, TimetableEntry,
-};
-use vcpulab_sched::policies;
+use vcpulab_host::{DomId, ParamValue, Params, PoolId, Scope, Table, TimetableEntry};
+use vcpulab_sched::{ParamKind, ParamSpec, Role, policies};
 use vcpulab_spec::{Cgroups, DomainSpec, PoolSpec, Spec};
 
 use crate::check::fields::Checker;

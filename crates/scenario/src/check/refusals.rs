@@ -1,9 +1,7 @@
 //! Parameters that a scheduler would refuse, by the rule of its policy, and those that make it act without end.
 
-use vcpulab_host::{
-    DomId, Granularity, HostConfig, ParamKind, ParamSpec, ParamValue, Params, PoolId, Scope, Span, Table,
-};
-use vcpulab_sched::{Proposal, Refusal, check, shortest_interval};
+use vcpulab_host::{DomId, Granularity, HostConfig, ParamValue, Params, PoolId, Scope, Span, Table};
+use vcpulab_sched::{ParamKind, ParamSpec, Proposal, Refusal, check, shortest_interval};
 use vcpulab_spec::{ActionSpec, Change, HostSpec, PoolSpec, Spec};
 
 use crate::check::fields::Checker;

@@ -3,9 +3,9 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use vcpulab_guest::apps::{AppDefault, AppParam, KINDS};
-use vcpulab_host::{ParamKind, Scope, Span};
-use vcpulab_sched::policies;
+use vcpulab_guest::apps::{AppDefault, AppParam, AppParamKind, KINDS};
+use vcpulab_host::{Scope, Span};
+use vcpulab_sched::{ParamKind, policies};
 use vcpulab_spec::{CONSTANTS, CUSTOM, ConstantDoc, PHASES};
 
 use crate::file::profile::profile_names;
@@ -94,25 +94,30 @@ fn applications(table: &mut Value) {
 
 fn app_param(param: &AppParam) -> Value {
     let mut schema = match param.kind {
-        ParamKind::Flag => json!({ "type": "boolean" }),
-        kind => values(kind, &Value::Null),
+        AppParamKind::Int { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        AppParamKind::Duration { min, max } => limits(Duration(min), Duration(max)),
+        AppParamKind::Size { min, max } => limits(Size(min), Size(max)),
+        AppParamKind::Percent => json!({ "type": "integer", "minimum": 0, "maximum": 100 }),
+        AppParamKind::Flag => json!({ "type": "boolean" }),
+        AppParamKind::Choice(words) => json!({ "enum": words }),
+        AppParamKind::Service(_) => json!({ "type": "string" }),
     };
     let default = match (param.default, param.kind) {
         (AppDefault::Required | AppDefault::Absent, _) => String::new(),
-        (AppDefault::Value(value), ParamKind::Duration { .. }) => {
+        (AppDefault::Value(value), AppParamKind::Duration { .. }) => {
             format!(" Default: {}.", Duration(Span::from_ns(value)))
         }
-        (AppDefault::Value(value), ParamKind::Size { .. }) => format!(" Default: {}.", Size(value)),
-        (AppDefault::Value(value), ParamKind::Choice(words)) => {
+        (AppDefault::Value(value), AppParamKind::Size { .. }) => format!(" Default: {}.", Size(value)),
+        (AppDefault::Value(value), AppParamKind::Choice(words)) => {
             format!(" Default: {}.", words[value as usize])
         }
-        (AppDefault::Value(value), ParamKind::Flag) => format!(" Default: {}.", value != 0),
+        (AppDefault::Value(value), AppParamKind::Flag) => format!(" Default: {}.", value != 0),
         (AppDefault::Value(value), _) => format!(" Default: {value}."),
         (AppDefault::Kilocycles(cycles), _) => format!(" Default: {cycles} thousand cycles."),
         (AppDefault::Profile(name), _) => format!(" Default: the profile's `{name}`."),
     };
     let of = match param.kind {
-        ParamKind::Service(kinds) => format!(" A domain that runs one {}.", kinds.join(" or ")),
+        AppParamKind::Service(kinds) => format!(" A domain that runs one {}.", kinds.join(" or ")),
         _ => String::new(),
     };
     schema["description"] = format!("{}{of}{default}", param.doc).into();
@@ -162,15 +167,11 @@ fn values(kind: ParamKind, slot: &Value) -> Value {
         ParamKind::Int { min, max, also } => {
             json!({ "type": "integer", "anyOf": [{ "minimum": min, "maximum": max }, { "enum": also }] })
         }
-        ParamKind::Duration { min, max } => limits(Duration(min), Duration(max)),
-        ParamKind::Size { min, max } => limits(Size(min), Size(max)),
-        ParamKind::Percent => json!({ "type": "integer", "minimum": 0, "maximum": 100 }),
         ParamKind::Flag => json!({ "enum": [0, 1, false, true] }),
         ParamKind::Choice(words) => json!({ "enum": words }),
         ParamKind::Timetable(most) => {
             json!({ "type": "array", "minItems": 1, "maxItems": most, "items": slot })
         }
-        ParamKind::Service(_) => json!({ "type": "string" }),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Applications.
 
 use vcpulab_guest::Softirq;
-use vcpulab_host::{ParamKind, Span};
+use vcpulab_guest::apps::AppParamKind;
+use vcpulab_host::Span;
 use vcpulab_spec::{AppSpec, AppValue, Spec};
 
 use crate::file::raw::RawApp;
@@ -44,14 +45,12 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
     raw
 }
 
-fn raw_number(number: i64, kind: ParamKind) -> RawParam {
+fn raw_number(number: i64, kind: AppParamKind) -> RawParam {
     match kind {
-        ParamKind::Duration { .. } => RawParam::Word(Duration(Span::from_ns(number)).to_string()),
-        ParamKind::Size { .. } => RawParam::Word(Size(number).to_string()),
-        ParamKind::Int { .. } | ParamKind::Percent | ParamKind::Timetable(_) | ParamKind::Service(_) => {
-            RawParam::Int(number)
-        }
-        ParamKind::Choice(words) => RawParam::Word(words[number as usize].to_owned()),
-        ParamKind::Flag => RawParam::Flag(number != 0),
+        AppParamKind::Duration { .. } => RawParam::Word(Duration(Span::from_ns(number)).to_string()),
+        AppParamKind::Size { .. } => RawParam::Word(Size(number).to_string()),
+        AppParamKind::Int { .. } | AppParamKind::Percent | AppParamKind::Service(_) => RawParam::Int(number),
+        AppParamKind::Choice(words) => RawParam::Word(words[number as usize].to_owned()),
+        AppParamKind::Flag => RawParam::Flag(number != 0),
     }
 }

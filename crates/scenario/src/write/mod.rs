@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use toml::{Table, Value};
-use vcpulab_host::{ParamSpec, Scope, Span};
+use vcpulab_host::{Scope, Span};
+use vcpulab_sched::ParamSpec;
 use vcpulab_spec::{DomainSpec, POOL_0, Spec};
 
 use crate::file::raw::{RawProfiler, RawRun, RawScenario};

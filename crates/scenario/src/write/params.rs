@@ -1,6 +1,7 @@
 //! Scheduler parameters.
 
-use vcpulab_host::{ParamKind, ParamValue, Params, TimetableEntry};
+use vcpulab_host::{ParamValue, Params, TimetableEntry};
+use vcpulab_sched::ParamKind;
 use vcpulab_spec::{PoolSpec, Spec};
 
 use crate::text::params::{RawParam, RawParams, RawSlot};

@@ -1,11 +1,12 @@
 //! Control groups of domains: those of the host's configuration, and a group for each domain without any.
 
 use vcpulab_host::{
-    DomId, GroupConfig, GroupId, Membership, Params, Part, PolicyContext, Rejected, Table, Throttling, VcpuId,
+    DomId, GroupConfig, GroupId, Membership, Params, PolicyContext, Rejected, Table, Throttling, VcpuId,
 };
 
 use super::hierarchy::{Fair, Flavor};
 use super::params::Controls;
+use crate::role::Part;
 
 /// Control groups of a domain.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,12 @@ struct DomainGroups {
     vcpus: Vec<GroupId>,
     /// Number of the vCPU that a spinning vCPU last yielded to.
     last_boosted_vcpu: usize,
+}
+
+/// The part of a domain that a group of the host's configuration is.
+fn part_of(config: &GroupConfig) -> Option<(DomId, Part)> {
+    let (d, id) = config.part?;
+    Some((d, *Part::ALL.get(id.index())?))
 }
 
 /// Control groups of all domains.
@@ -39,7 +46,7 @@ impl Cgroups {
             let group = fair.add_group(&GroupConfig { quota: None, ..*config });
             self.configs.push(*config);
             self.owners.push(config.part.map(|(d, _)| d));
-            if let Some((d, part)) = config.part {
+            if let Some((d, part)) = part_of(config) {
                 let groups = &mut self.domains.entry(d).groups;
                 let position = if part == Part::Whole { 0 } else { groups.len() };
                 groups.insert(position, (group, part));
@@ -116,7 +123,7 @@ impl Cgroups {
             Membership::Own => true,
             Membership::Root => false,
             Membership::Of(group) => {
-                let part = self.configs.get(group).and_then(|config| config.part);
+                let part = self.configs.get(group).and_then(part_of);
                 matches!(part, Some((_, Part::Vcpu | Part::Whole)))
             }
         }

@@ -1,12 +1,14 @@
 //! Parameters of both policies, their defaults by the number of CPUs, and the commands that set them.
 
-use vcpulab_host::{GroupConfig, ParamKind, ParamSpec, Params, Part, Role, Scope, Span};
+use vcpulab_host::{GroupConfig, Params, Scope, Span};
 
 use super::task_group::Bandwidth;
 use super::{Cfs, Eevdf, Flavor, Settings};
+use crate::param_spec::{ParamKind, ParamSpec};
 use crate::params::{US, global};
 use crate::policy::Generation;
 use crate::proposal::{Proposal, Refusal};
+use crate::role::{Part, Role};
 use crate::toolstack::{Set, Toolstack};
 
 /// Value that stands for the kernel's own default, which depends on the number of CPUs.
@@ -198,17 +200,8 @@ const IO_THREAD: LimitParams = LimitParams {
     burst: None,
 };
 
-/// The limits of all parts, in the order of `index`.
+/// The limits of all parts, in the order of [`Part::ALL`].
 const LIMITS: [LimitParams; 4] = [WHOLE, VCPU, EMULATOR, IO_THREAD];
-
-const fn index(part: Part) -> usize {
-    match part {
-        Part::Whole => 0,
-        Part::Vcpu => 1,
-        Part::Emulator => 2,
-        Part::IoThread => 3,
-    }
-}
 
 /// Control-group parameters of a domain.
 #[derive(Clone, Copy, Debug)]
@@ -236,7 +229,7 @@ impl Controls {
             if part == Part::Whole {
                 (controls.weight, controls.idle) = (weight, idle);
             }
-            controls.limits[index(part)] = Limits { quota, period, burst };
+            controls.limits[part as usize] = Limits { quota, period, burst };
         }
         controls
     }
@@ -273,7 +266,7 @@ impl Controls {
 
     /// The limit of a part.
     pub fn bandwidth(&self, part: Part) -> Option<Bandwidth> {
-        let Limits { quota, period, burst } = self.limits[index(part)];
+        let Limits { quota, period, burst } = self.limits[part as usize];
         quota.map(|quota| Bandwidth { quota, period, burst })
     }
 }
@@ -293,7 +286,7 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Refusal> {
         }
         Scope::Domain => {
             let controls = Controls::new(std::iter::empty()).adjusted(&proposal.kept_and_given())?;
-            let Limits { quota, burst, .. } = controls.limits[index(Part::Whole)];
+            let Limits { quota, burst, .. } = controls.limits[Part::Whole as usize];
             if proposal.is_new() && quota.is_none() && burst > Span::ZERO {
                 return Err(Refusal::new([GLOBAL_BURST.name, WHOLE.quota.name], "a quota beside the burst"));
             }

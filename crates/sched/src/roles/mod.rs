@@ -4,9 +4,11 @@ mod member;
 mod reserved;
 mod shares;
 
-use vcpulab_host::{ParamSpec, Params, Per, Role};
+use vcpulab_host::Params;
 
+use crate::param_spec::ParamSpec;
 use crate::policy::Generation;
+use crate::role::{Per, Role};
 
 pub use member::Member;
 pub use shares::fair_shares;

@@ -1,9 +1,11 @@
 //! Reservations and timetables, and what they promise.
 
-use vcpulab_host::{ParamSpec, ParamValue, Params, ReservationPart, ReservedOn, Role};
+use vcpulab_host::{ParamValue, Params};
 
 use super::member::Member;
+use crate::param_spec::ParamSpec;
 use crate::policy::Generation;
+use crate::role::{ReservationPart, ReservedOn, Role};
 
 /// An error of sums of shares that does not matter.
 const ROUNDING: f64 = 1e-9;

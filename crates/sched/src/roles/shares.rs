@@ -1,9 +1,8 @@
 //! Shares by weight, and the limits of a domain.
 
-use vcpulab_host::{Part, Role};
-
 use super::member::Member;
 use crate::policy::Generation;
+use crate::role::{Part, Role};
 
 impl Generation {
     /// Greatest CPU time of a domain by its vCPUs, its cap and its quotas, in pCPUs.

@@ -3,13 +3,15 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement,
-    PolicyContext, Rejected, Role, Scheduler, Scope, Slice, Span, Table, Time, TimetableEntry, VcpuId,
+    AffinityRule, Decision, HostRules, ParamValue, Params, PcpuId, Placement, PolicyContext, Rejected,
+    Scheduler, Scope, Slice, Span, Table, Time, TimetableEntry, VcpuId,
 };
 
+use crate::param_spec::{ParamKind, ParamSpec};
 use crate::params::global;
 use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};
+use crate::role::Role;
 use crate::table::put;
 use crate::toolstack::Toolstack;
 use crate::width::Width;

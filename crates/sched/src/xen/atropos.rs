@@ -5,14 +5,15 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
-    PolicyContext, Rejected, ReservationPart, ReservedOn, Role, Scheduler, Scope, Slice, Span, Table, Time,
-    VcpuId,
+    AffinityRule, Decision, DomId, HostRules, Params, PauseRule, PcpuId, Placement, PolicyContext, Rejected,
+    Scheduler, Scope, Slice, Span, Table, Time, VcpuId,
 };
 
 use crate::list::{Links, List};
+use crate::param_spec::{ParamKind, ParamSpec};
 use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};
+use crate::role::{ReservationPart, ReservedOn, Role};
 use crate::table::put;
 use crate::toolstack::{Set, Toolstack};
 use crate::width::Width;

@@ -6,14 +6,16 @@
 use std::fmt;
 
 use vcpulab_host::{
-    CpuMask, Decision, DomId, HostRules, NEVER, ParamKind, ParamSpec, Params, PcpuId, PolicyContext,
-    Rejected, Role, Scheduler, Scope, Table, Time, VcpuId,
+    CpuMask, Decision, DomId, HostRules, NEVER, Params, PcpuId, PolicyContext, Rejected, Scheduler, Scope,
+    Table, Time, VcpuId,
 };
 
 use super::credit::rules::XEN_4_4_1;
 use super::credit::{self, ACCOUNTING, Credit, Priority};
+use crate::param_spec::{ParamKind, ParamSpec};
 use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};
+use crate::role::Role;
 use crate::table::put;
 use crate::toolstack::Toolstack;
 use crate::width::Width;

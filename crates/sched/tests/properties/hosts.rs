@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Bound, Costs, CpuMask, Creation, DomId, DomainConfig, Governor, Granularity, Hardware, Host,
-    HostConfig, HostState, LifeEvent, Numbering, Observer, Op, ParamKind, Params, PcpuId, PoolId, Pools,
-    RunState, Scheduler, Scope, Span, Switch, Time, TimedAction, TopologyConfig, VcpuConfig, VcpuId,
-    WakeCause, World, WorldContext,
+    HostConfig, HostState, LifeEvent, Numbering, Observer, Op, Params, PcpuId, PoolId, Pools, RunState,
+    Scheduler, Scope, Span, Switch, Time, TimedAction, TopologyConfig, VcpuConfig, VcpuId, WakeCause, World,
+    WorldContext,
 };
-use vcpulab_sched::{Generation, boxed, policies};
+use vcpulab_sched::{Generation, ParamKind, boxed, policies};
 
 pub const MS: Span = Span::from_ms(1);
 pub const END: Time = Time::from_ns(700_000_000);

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, ParamKind, Params, PcpuId, Scheduler, Scope,
-    Span, Time, VcpuConfig, VcpuId,
+    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Params, PcpuId, Scheduler, Scope, Span, Time,
+    VcpuConfig, VcpuId,
 };
-use vcpulab_sched::{Generation, Runner, policies};
+use vcpulab_sched::{Generation, ParamKind, Runner, policies};
 
 use crate::hosts::{Allow, Case, END, MS, case, on_every_policy, run};
 

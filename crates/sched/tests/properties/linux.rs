@@ -3,9 +3,10 @@
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Class, CpuMask, DomId, DomainConfig, GroupConfig, GroupId, Host, HostConfig, Membership,
-    Numbering, Params, Part, PcpuId, Pools, Span, ThreadConfig, Time, TimedAction, TopologyConfig,
-    VcpuConfig, VcpuId,
+    Numbering, Params, PcpuId, Pools, Span, ThreadConfig, Time, TimedAction, TopologyConfig, VcpuConfig,
+    VcpuId,
 };
+use vcpulab_sched::Part;
 
 use crate::alone;
 
@@ -201,7 +202,7 @@ fn groups_nest() {
     let scope = |d: u32, weight: u32| GroupConfig {
         parent: Some(GroupId(0)),
         weight,
-        part: Some((DomId(d), Part::Whole)),
+        part: Some((DomId(d), Part::Whole.id())),
         ..GroupConfig::NEW
     };
     let config = groups(1, &vms, vec![slice, scope(0, 100), scope(1, 300), slice]);
@@ -325,7 +326,8 @@ fn parts_of_a_domain_are_limited_by_its_parameters() {
     let vms = [in_group(hogs(params, 1), 1), in_group(hogs(Params::new(), 1), 2)];
     let part = |parent, part| GroupConfig { parent, part: Some((DomId(0), part)), ..GroupConfig::NEW };
     let scope = Some(GroupId(0));
-    let all = vec![part(None, Part::Whole), part(scope, Part::Vcpu), part(scope, Part::Emulator)];
+    let all =
+        vec![part(None, Part::Whole.id()), part(scope, Part::Vcpu.id()), part(scope, Part::Emulator.id())];
     for policy in POLICIES {
         let got = after_a_second(policy, &groups(1, &vms, all.clone()), &vms);
         assert!(near(&got, &[300, 100], 3), "{policy:?}: {got:?}");

@@ -30,13 +30,15 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Per, PolicyContext,
-    Rejected, Role, Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId,
+    AffinityRule, Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Scope,
+    Slice, Span, Table, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
+use crate::param_spec::{ParamKind, ParamSpec};
 use crate::params::MS;
 use crate::policy::{Generation, Registered};
+use crate::role::{Per, Role};
 use crate::table::put;
 use crate::toolstack::Toolstack;
 

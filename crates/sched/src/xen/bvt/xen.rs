@@ -5,13 +5,15 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Per,
-    Placement, PolicyContext, Rejected, Role, Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId,
+    AffinityRule, CpuMask, Decision, DomId, HostRules, Params, PauseRule, PcpuId, Placement, PolicyContext,
+    Rejected, Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
+use crate::param_spec::{ParamKind, ParamSpec};
 use crate::params::MS;
 use crate::policy::{Generation, Registered};
+use crate::role::{Per, Role};
 use crate::table::put;
 use crate::toolstack::{Set, Toolstack};
 use crate::width::Width;

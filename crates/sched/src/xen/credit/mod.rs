@@ -20,8 +20,8 @@ mod tuning;
 use std::fmt;
 
 use vcpulab_host::{
-    CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext, Rejected,
-    Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId,
+    CpuMask, Decision, DomId, HostRules, Params, PcpuId, Placement, PolicyContext, Rejected, Scheduler,
+    Scope, Slice, Span, Table, Time, TimerId, VcpuId,
 };
 
 use self::params::{
@@ -31,6 +31,7 @@ use self::params::{
 use self::rules::{Pick, Rules};
 use self::tuning::Tuning;
 use crate::list::{Links, List};
+use crate::param_spec::ParamSpec;
 use crate::params::{MS, US, only, weight_counts};
 use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};

@@ -1,6 +1,7 @@
 //! Credit's parameters, and the commands that set them on a real host.
 
-use vcpulab_host::{ParamKind, ParamSpec, Per};
+use crate::param_spec::{ParamKind, ParamSpec};
+use crate::role::Per;
 
 pub use crate::params::{SMT_POWER_SAVINGS, WEIGHT};
 use crate::params::{cap, global, ratelimit, weight};

@@ -1,8 +1,9 @@
 //! Credit's generations: the rules in which they differ, as constants.
 
-use vcpulab_host::{AffinityRule, HostRules, ParamSpec, Placement};
+use vcpulab_host::{AffinityRule, HostRules, Placement};
 
 use super::params::{OF_3, OF_4_4, OF_4_17, OF_4_18, XL_4_4, XL_4_17, XL_4_18, XM};
+use crate::param_spec::ParamSpec;
 use crate::policy::Generation;
 use crate::toolstack::Toolstack;
 

@@ -1,9 +1,10 @@
 //! The parameters of the whole scheduler that change while the host runs.
 
-use vcpulab_host::{ParamSpec, Params, Span};
+use vcpulab_host::{Params, Span};
 
 use super::params::{MIGRATION_DELAY, RATELIMIT, TSLICE};
 use super::rules::Rules;
+use crate::param_spec::ParamSpec;
 use crate::params::{MS, US};
 use crate::proposal::Refusal;
 

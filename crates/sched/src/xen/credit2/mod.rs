@@ -22,8 +22,8 @@ mod wakeup;
 use std::fmt;
 
 use vcpulab_host::{
-    CpuMask, Creation, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext,
-    Rejected, Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId, ids,
+    CpuMask, Creation, Decision, DomId, HostRules, Params, PcpuId, Placement, PolicyContext, Rejected,
+    Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId, ids,
 };
 
 use self::params::{
@@ -33,6 +33,7 @@ use self::params::{
 use self::recent::Recent;
 use self::rules::{Rules, Scan, Window};
 use crate::list::{Links, List};
+use crate::param_spec::ParamSpec;
 use crate::params::{MS, US, only, weight_counts};
 use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};

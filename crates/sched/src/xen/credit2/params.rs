@@ -1,7 +1,8 @@
 //! Credit2's parameters, and the commands that set them on a real host.
 
-use vcpulab_host::{PCPUS_MAX, ParamKind, ParamSpec};
+use vcpulab_host::PCPUS_MAX;
 
+use crate::param_spec::{ParamKind, ParamSpec};
 pub use crate::params::{SMT_POWER_SAVINGS, WEIGHT};
 use crate::params::{cap, global, ratelimit};
 use crate::proposal::Refusal;

@@ -1,8 +1,9 @@
 //! Credit2's generations: the rules in which they differ, as constants.
 
-use vcpulab_host::{AffinityRule, HostRules, ParamSpec, Placement, Slice, Span};
+use vcpulab_host::{AffinityRule, HostRules, Placement, Slice, Span};
 
 use super::params::{OF_4_4, OF_4_17, XL_4_4, XL_4_17};
+use crate::param_spec::ParamSpec;
 use crate::policy::Generation;
 use crate::toolstack::Toolstack;
 

@@ -6,17 +6,19 @@
 use std::fmt;
 
 use vcpulab_host::{
-    CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected,
-    ReservationPart, ReservedOn, Role, Scheduler, Scope, Slice, Span, Table, Time, TimerId, VcpuId,
+    CpuMask, Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Scope, Slice,
+    Span, Table, Time, TimerId, VcpuId,
 };
 
 use self::key::Key;
 use self::queue::Queue;
 use self::running::Running;
 use crate::list::{Links, List};
+use crate::param_spec::{ParamKind, ParamSpec};
 use crate::params::US;
 use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};
+use crate::role::{ReservationPart, ReservedOn, Role};
 use crate::table::put;
 use crate::toolstack::{Set, Toolstack};
 

@@ -1,7 +1,9 @@
 //! SEDF's parameters, and the commands that set them on a real host.
 
-use vcpulab_host::{ParamKind, ParamSpec, ReservationPart, ReservedOn, Role, Scope, Span};
+use vcpulab_host::{Scope, Span};
 
+use crate::param_spec::{ParamKind, ParamSpec};
+use crate::role::{ReservationPart, ReservedOn, Role};
 use crate::toolstack::{Set, Toolstack};
 
 const PERIOD_MIN: i64 = 10_000;
