@@ -58,8 +58,8 @@ class Libvirt:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Where root may use KVM and the driver's user may not, the driver holds what it knows of QEMU for outdated and starts
-        # QEMU for seconds at each command. Here nobody can use KVM: VMs are only defined.
+        # Where root may use KVM and the driver's user may not, the driver holds what it knows of QEMU for outdated and
+        # starts QEMU for seconds at each command. Here nobody can use KVM: VMs are only defined.
         folder.joinpath("kvm").touch(0o600)
         mounts = ["! [ -e /dev/kvm ] || mount --bind kvm /dev/kvm"]
         if not has_user():
