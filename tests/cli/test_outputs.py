@@ -164,7 +164,7 @@ def test_results_are_printed_though_they_cannot_be_written(
         with full_disk(), printed(path):
             yield
 
-    for module in ("run", "advise", "capacity", "sweep"):
+    for module in ("run", "outputs", "sweep"):
         monkeypatch.setattr(f"vcpulab.cli.{module}.written", written)
     status, out, error = line(*arguments)
     assert (status, out) == (1, expected[1])
