@@ -501,11 +501,6 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
     )
 
 
-def hypervisor_of(document: Mapping[str, Any]) -> str:
-    """The hypervisor of a scenario's host: `xen` or `kvm`."""
-    return str(document["host"].get("hypervisor", "xen"))
-
-
 def _pools(scenario: model.Model) -> dict[str, Pool]:
     """The pools by name: `Pool-0` with the pCPUs that no other pool has, and the scenario's own pools."""
     pcpus = {name: tuple(members(pool.pcpus)) for name, pool in scenario.pools.items()}
