@@ -46,13 +46,6 @@ OPTIONAL = {
 
 So may be all fields of an event. Collections that are left out are empty.
 """
-DEFAULTS = {
-    ("Domain", "pool"): "Pool-0",
-    ("Domain", "emulator_affinity"): "all",
-    ("Domain", "iothread_affinity"): "all",
-    ("Action", "pool"): "Pool-0",
-}
-"""The defaults of fields that a complete scenario may leave out, where the schema has them in its descriptions only."""
 _HEAD = '''"""A complete scenario with every field as an attribute of its type: `Scenario.model`.
 
 Generated from the schema of scenario files: `make docs`.
@@ -202,7 +195,7 @@ def _read(cls: _Class, name: str, definition: Mapping[str, Any]) -> tuple[str, s
     if name not in cls.required and (cls.table == "Event" or name in OPTIONAL.get(cls.table, ())):
         body = f'self._table.get("{name}")' if value.reader is None else f'self._optional("{name}", {value.reader})'
         return f"{value.type} | None", body, value.is_table
-    default: str | int | None = DEFAULTS.get((cls.table, name)) or definition.get("default")
+    default: str | int | None = definition.get("default")
     if name in cls.required or default is None:
         body = f'self._table["{name}"]'
     else:

@@ -549,13 +549,13 @@ class Domain(Table):
     def emulator_affinity(self) -> str:
         """The pCPUs that the emulator and vhost threads of a VM of a KVM host may run on (`virsh emulatorpin`).
 
-        Default: all.
+        Default: `all`.
         """
         return self._table.get("emulator_affinity", "all")
 
     @property
     def iothread_affinity(self) -> str:
-        """The pCPUs that its I/O thread may run on (`virsh iothreadpin`). Default: all."""
+        """The pCPUs that its I/O thread may run on (`virsh iothreadpin`). Default: `all`."""
         return self._table.get("iothread_affinity", "all")
 
     @property
@@ -1487,7 +1487,7 @@ class Model(Table):
     @property
     def name(self) -> str:
         """Title of the scenario, for people. Default: `unnamed`."""
-        return self._table["name"]
+        return self._table.get("name", "unnamed")
 
     @property
     def seed(self) -> int:

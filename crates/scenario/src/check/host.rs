@@ -14,15 +14,12 @@ use crate::file::profile::{
     caches_fit, clocks_fit, constants_of, default_profile, find_profile, profile_names, read_profile,
     unknown_constant,
 };
-use crate::file::raw::{RawHost, RawScenario, raw_pools};
+use crate::file::raw::{POOL_0, RawHost, RawScenario, raw_pools};
 use crate::file::words::toolstacks;
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
 use crate::text::value::{choice, within};
-
-/// The pool that every host has.
-const POOL_0: &str = "Pool-0";
 
 pub(crate) fn machine(checker: &mut Checker<'_, '_>, scenario: &RawScenario, raw: &RawHost) -> HostSpec {
     let own = profile_file(checker, &raw.profile);

@@ -10,7 +10,7 @@ use vcpulab_spec::{
 };
 
 use crate::check::fields::Checker;
-use crate::file::raw::{NO_QUOTA, RawCgroup, RawDomain, RawHost, RawScenario};
+use crate::file::raw::{NO_QUOTA, POOL_0, RawCgroup, RawDomain, RawHost, RawScenario};
 use crate::file::words::DOM0;
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
@@ -100,7 +100,7 @@ pub(crate) fn weight_fits(
 /// The pCPUs of a list; `None`: every one.
 fn cpus(checker: &mut Checker<'_, '_>, field: &Field<CpuList>, pcpus: u32) -> Option<CpuMask> {
     let At { value, place } = field.0.as_ref()?;
-    checker.cpus(value, place, pcpus, &CpuMask::first_n(pcpus), "Pool-0")
+    checker.cpus(value, place, pcpus, &CpuMask::first_n(pcpus), POOL_0)
 }
 
 /// A path from the root group, as `systemd-cgls` shows it.

@@ -42,7 +42,7 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, repo
     let (pools, schedulers_known) = host::pools(checker, raw, &raw_host, &host, place);
     topology::granularity(checker, &raw_host, &host, pools.iter());
     let mut spec = Spec {
-        name: run::name(checker, &raw.name),
+        name: run::name(checker, raw),
         seed: raw.seed(checker.report) as u64,
         duration: run.duration(checker.report),
         warmup: run.warmup(checker.report),

@@ -5,9 +5,9 @@ use vcpulab_spec::limits::{NAME_CHARS_MAX, RESULT_ROWS_MAX, SAMPLE_ROWS_MAX, SPA
 use vcpulab_spec::{DomainSpec, Spec};
 
 use crate::check::fields::Checker;
-use crate::file::raw::RawRun;
+use crate::file::raw::{RawRun, RawScenario};
 use crate::text::problem::{Place, Problem};
-use crate::text::read::{At, Field};
+use crate::text::read::At;
 use crate::text::units::Duration;
 
 /// Time between two samples where the scenario says nothing and lasts no longer than an hour.
@@ -19,13 +19,15 @@ const SAMPLES: i64 = 3_600;
 /// Most rows of samples by default.
 const ROWS_UNASKED: usize = 1_000_000;
 
-pub(crate) fn name(checker: &mut Checker<'_, '_>, field: &Field<String>) -> String {
-    let Some(At { value, place }) = &field.0 else { return "unnamed".into() };
-    if value.chars().count() > NAME_CHARS_MAX || value.chars().any(char::is_control) {
+pub(crate) fn name(checker: &mut Checker<'_, '_>, raw: &RawScenario) -> String {
+    let name = raw.name(checker.report);
+    if let Some(At { value, place }) = &raw.name.0
+        && (value.chars().count() > NAME_CHARS_MAX || value.chars().any(char::is_control))
+    {
         let allowed = format!("at most {NAME_CHARS_MAX} characters, none of them a control character");
         checker.report.error(place, Problem::not_allowed(allowed));
     }
-    value.clone()
+    name
 }
 
 /// Results must fit into memory.

@@ -24,6 +24,9 @@ use crate::text::units::{CpuList, Duration, Size};
 /// Sizes of answers and packets.
 pub(crate) const FILE_SIZES: RangeInclusive<Size> = Size(1)..=Size(FILE_SIZE_MAX as i64);
 
+/// The name of the pool that every host has.
+pub(crate) const POOL_0: &str = "Pool-0";
+
 /// The quota of a control group that has none.
 pub(crate) const NO_QUOTA: i64 = -1;
 
@@ -31,7 +34,7 @@ record! {
     /// A host, the domains on it, what they run, and the clients around it.
     struct RawScenario {
         /// Title of the scenario, for people.
-        name: String => "`unnamed`",
+        name: String = "unnamed".to_owned(),
         /// The seed of all random numbers. The same seed gives the same results, byte for byte.
         seed: i64 = 1; 0..=i64::MAX,
         /// The length of a run, and the number of its replications.
@@ -186,7 +189,7 @@ record! {
         /// Number of vCPUs.
         vcpus: u32 = 1; 1..=DOMAIN_VCPUS_MAX,
         /// The CPU pool it is created in.
-        pool: String => "`Pool-0`",
+        pool: String = POOL_0.to_owned(),
         /// Time of its creation, since the host started, warm-up included.
         start: Time = Time::ZERO; TIMES,
         /// The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each.
@@ -248,9 +251,9 @@ record! {
         daemon: bool = false,
         /// The pCPUs that the emulator and vhost threads of a VM of a KVM host may run on (`virsh
         /// emulatorpin`).
-        emulator_affinity: CpuList => "all",
+        emulator_affinity: CpuList = CpuList::all(),
         /// The pCPUs that its I/O thread may run on (`virsh iothreadpin`).
-        iothread_affinity: CpuList => "all",
+        iothread_affinity: CpuList = CpuList::all(),
         /// Number of its I/O threads, on a KVM host. 1: it does the work of the disk; 0: the emulator's main
         /// loop does.
         iothreads: u32 = 0; 0..=1,
@@ -647,7 +650,7 @@ record! {
         /// Time of the action since the host started, warm-up included.
         at: Time; TIMES,
         /// The CPU pool of that scheduler.
-        pool: String => "`Pool-0`",
+        pool: String = POOL_0.to_owned(),
     }
     required [at]
     params params

@@ -122,6 +122,11 @@ impl CpuList {
         text.split(',').map(|part| CpuRange::parse(part.trim())).collect::<Option<_>>().map(CpuList)
     }
 
+    /// All pCPUs.
+    pub fn all() -> Self {
+        CpuList(vec![CpuRange { taken_out: false, ends: None }])
+    }
+
     /// The pCPUs of the list that exist on a host with `pcpus` pCPUs.
     pub fn on_host(&self, pcpus: u32) -> CpuMask {
         let mut mask = CpuMask::EMPTY;

@@ -135,17 +135,17 @@ macro_rules! scalars {
         impl Scalar for $type {
             fn raw(&self) -> $raw {
                 let to_raw: fn($type) -> $raw = $to_raw;
-                to_raw(*self)
+                to_raw(self.clone())
             }
 
             fn in_words(&self) -> String {
                 let in_words: fn($type) -> String = $in_words;
-                in_words(*self)
+                in_words(self.clone())
             }
 
             fn checked(raw: &$raw, _: &Place, _: &mut Report<'_>) -> Option<$type> {
                 let from_raw: fn($raw) -> $type = $from_raw;
-                Some(from_raw(*raw))
+                Some(from_raw(raw.clone()))
             }
         }
     )*};
@@ -159,6 +159,8 @@ scalars! {
     i8 as i64: i64::from, |raw| raw as i8, |value| value.to_string();
     f64 as Number: Number, |raw| raw.0, |value| value.to_string();
     Size as Size: |value| value, |raw| raw, |value| format!("`{value}`");
+    String as String: |value| value, |raw| raw, |value| format!("`{value}`");
+    CpuList as CpuList: |value| value, |raw| raw, |value| format!("`{value}`");
     Span as Duration: Duration, |raw| raw.0, |value| match value {
         Span::ZERO => "none".to_owned(),
         value => format!("`{}`", Duration(value)),
@@ -211,8 +213,6 @@ macro_rules! as_read {
 }
 
 as_read! {
-    String;
-    CpuList;
     Named<T> where T;
     Vec<At<T>> where T;
     OneOrMany<T> where T;

@@ -64,7 +64,7 @@ fn raw_nodes(nodes: &[u32]) -> Option<OneOrMany<i64>> {
 fn raw_masks(masks: &[Option<CpuMask>]) -> Option<OneOrMany<CpuList>> {
     let list = |mask: &Option<_>| match mask {
         Some(mask) => CpuList::from(mask),
-        None => CpuList::parse("all").expect("`all` is a set of pCPUs"),
+        None => CpuList::all(),
     };
     let first = masks.first()?;
     Some(match masks.iter().all(|mask| mask == first) {
