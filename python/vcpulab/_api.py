@@ -143,15 +143,12 @@ def whatif(
     given = scenario_of(scenario)
     if isinstance(changes, Sized) and not changes:
         raise RequestError("nothing is set", field="changes", allowed="one change or several")
-    before = _with_effort(given, effort)
     if isinstance(changes, Mapping):
-        full = settings.expand(given, changes)
-        changed, after = (settings.change(side, full) for side in (given, before))
+        changed = settings.change(given, changes, new_names=False)
     else:
-        texts = several(changes, "changes")
-        changed, after = (settings.apply(side, texts) for side in (given, before))
-    before = _measured_alike(before, changed.changes)
-    old, new, comparisons, added = decide(before, after.scenario, effort=effort, progress=progress)
+        changed = settings.apply(given, several(changes, "changes"))
+    before = _measured_alike(_with_effort(given, effort), changed.changes)
+    old, new, comparisons, added = decide(before, changed.scenario, effort=effort, progress=progress)
     return _whole(WhatIf(old, new, tuple(comparisons), added, changed=changed))
 
 

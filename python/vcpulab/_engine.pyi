@@ -22,6 +22,7 @@ __all__ = [
     "Scenario",
     "Stream",
     "Table",
+    "addresses",
     "bench",
     "build_info",
     "compare",
@@ -30,7 +31,6 @@ __all__ = [
     "copies",
     "declare",
     "declared",
-    "edit_toml",
     "export_perfetto",
     "f_tail",
     "follow",
@@ -171,6 +171,33 @@ class Scenario:
     def parse_bytes(
         data: bytes, file: str = "<string>", folder: str | PathLike[str] = ..., policies: _FindPolicy | None = None
     ) -> Scenario: ...
+    @staticmethod
+    def changed(
+        text: str,
+        edits: str,
+        file: str = "<scenario>",
+        folder: str | PathLike[str] = ...,
+        policies: _FindPolicy | None = None,
+        *,
+        new_names: bool = False,
+    ) -> tuple[Scenario, str, list[tuple[list[str], int]], list[list[str]]]:
+        """The scenario of a text with other settings; comments, order and formatting of the text stay.
+
+        Args:
+            text: the text of a scenario file.
+            edits: JSON: a list of `[address, value]`, each address a list of steps; null removes the field.
+            file: the name of the scenario in messages.
+            folder: the folder of the files that it names.
+            policies: the source of schedulers that are not built in.
+            new_names: whether a full path may add a table.
+
+        Returns:
+            The scenario, its text, the paths that are set with the number of the edit of each, and those left out.
+
+        Raises:
+            ScenarioError: the result is no valid scenario; `edits` has for each problem the number of its edit.
+            ChangeError: an address leads nowhere, or the value cannot be there.
+        """
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Scenario: ...
     def to_toml(self) -> str: ...
     def to_json(self) -> str: ...
@@ -408,16 +435,11 @@ def schema() -> str:
 def starter() -> str:
     """A commented scenario to start from."""
 
-def edit_toml(text: str, edits: str) -> str:
-    """A TOML text with other values in some fields; comments, order and formatting stay.
-
-    Args:
-        text: the TOML text.
-        edits: JSON: a list of `[path, value]`, each path a list of steps; null removes the field. Items of a list are
-            counted from 0, and the number after the last adds one.
+def addresses(text: str, address: Sequence[str]) -> list[list[str]]:
+    """The full paths, as lists of steps, of the settings that an address means in a scenario's text.
 
     Raises:
-        KeyError: a path leads nowhere, or the value cannot stand there.
+        ChangeError: no or several things have that name.
     """
 
 def written(text: str) -> str:

@@ -3,12 +3,14 @@
 Children of `VcpulabError` that only one module raises stand in that module.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vcpulab.scenario.problems import Problem
 
 __all__ = [
+    "ChangeError",
     "EngineError",
     "Interrupted",
     "MissingExtraError",
@@ -74,10 +76,23 @@ class RequestError(VcpulabError, ValueError):
         return ": ".join(part for part in (" ".join(map(str, place)), message) if part) + hint
 
 
+class ChangeError(RequestError, KeyError):
+    """A change that cannot be made in a scenario's text."""
+
+    edit: int | None = None
+    """The number of the change, from 0; `None`: it is in the message."""
+    unknown: str | None = None
+    """The name that no table of the scenario has."""
+    choices: Sequence[str] = ()
+    """The names of its tables or, of a path with several meanings, the paths that have one."""
+
+
 class ScenarioError(VcpulabError, ValueError):
     """A scenario that cannot run; its text lists everything that is wrong."""
 
     problems: "list[Problem]"
+    edits: list[int | None]
+    """Of a changed scenario: for each problem the number of the change that it is in, if any."""
 
 
 class EngineError(VcpulabError, RuntimeError):

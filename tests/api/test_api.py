@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import vcpulab
 from support import HANG_S, TWO_HOGS
 from vcpulab import Problem, Run, Scenario, ScenarioError, _engine
+from vcpulab.errors import ChangeError
 from vcpulab.results.stream import Stream
 from vcpulab.results.tables import TABLES
 
@@ -72,6 +73,36 @@ def test_a_change_adds_items_to_the_end_of_a_list_only() -> None:
     assert len(added.to_dict()["domain"]["a"]["app"]) == 3
     with pytest.raises(KeyError, match="allowed: an item from 0 to 0"):
         scenario.change({"domain.a.app.2": {"kind": "hog"}})
+
+
+def test_a_change_takes_every_address_of_a_setting() -> None:
+    starter = Scenario.starter()
+    full = starter.change({"domain.web.weight": 512, "domain.batch.weight": 512, "client.http.rate": 5})
+    assert starter.change({"*b*.weight": 512, "http.rate": 5}) == full
+    assert starter.change({"web.weight": 512, "batch.weight": 512, "web.rate": 5}).text == full.text
+    assert starter.addressed("web.rate") == ["client.http.rate"]
+    pinned = starter.change({"web.affinity": 0, "batch.affinity": [0]}).written()["domain"]
+    assert (pinned["web"]["affinity"], pinned["batch"]["affinity"]) == ("0", ["0"])
+    with pytest.raises(ChangeError, match=r"there is no `wbe`; allowed: .*\n  hint: did you mean `web`\?$"):
+        starter.change({"wbe.weight": 512})
+    with pytest.raises(ChangeError, match=r"`domain\.web\.weight` is set twice"):
+        starter.change({"web.weight": 512, "domain.web.weight": 512})
+    with pytest.raises(ChangeError, match=r"`web\.cpa` is not there to be removed"):
+        starter.change({"web.cpa": None})
+
+
+def test_a_change_tells_what_it_leaves_out() -> None:
+    text = TWO_HOGS.replace("pcpus = 1", "pcpus = 2") + '[pool.rt]\npcpus = "1"\nscheduler = "rtds"\n'
+    scenario = Scenario.from_toml(text).change({"domain.b.weight": 512})
+    moved = scenario.changed([("b.pool", "rt"), ("b.period_us", 9000)])
+    assert moved.changes == {"domain.b.pool": "rt", "domain.b.period_us": 9000}
+    assert moved.left_out == ["domain.b.weight"]
+    back = moved.scenario.changed([("b.pool", None), ("a.cap", None)])
+    assert (back.changes, back.left_out) == ({"domain.b.pool": None}, ["domain.b.period_us"])
+    assert back.scenario == Scenario.from_toml(text).change({"domain.b.weight": None})
+    with pytest.raises(ScenarioError) as raised:
+        scenario.changed([("a.vcpus", 2), ("b.weight", -1)])
+    assert raised.value.edits == [1]
 
 
 def test_a_changed_scenario_is_checked() -> None:

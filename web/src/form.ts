@@ -103,7 +103,7 @@ export class Form {
     const isKvm = host["hypervisor"] === "kvm";
     const parts: Node[] = [
       this.chooser(["host", "hypervisor"], isKvm ? "kvm" : "xen", ["xen", "kvm"], "hypervisor", "Xen, or Linux with KVM, whose vCPUs are threads in control groups", (value) => this.move(scenario, value)),
-      ...this.scheduling(scenario, ["host"], host, isKvm),
+      ...this.scheduling(["host"], host, isKvm),
     ];
     if (host["topology"] === undefined) {
       parts.push(this.slider(["host", "pcpus"], Number(host["pcpus"]), { min: 1, max: 64, also: [] }, "pcpus", "physical CPUs"));
@@ -113,32 +113,16 @@ export class Form {
   }
 
   /** The scheduler of a host or pool, and its generation. */
-  private scheduling(scenario: Scenario, path: string[], table: Fields, isKvm: boolean): Node[] {
+  private scheduling(path: string[], table: Fields, isKvm: boolean): Node[] {
     const scheduler = this.schedulers.find(({ name }) => name === table["scheduler"]);
     const names = this.schedulers.map(({ name }) => name).filter((name) => isOfKvm(name) === isKvm);
     const generations = (scheduler?.generations ?? []).map(({ name }) => name);
-    const parts: Node[] = [this.chooser([...path, "scheduler"], String(table["scheduler"]), names, "scheduler", scheduler?.doc ?? "", (value) => this.become(scenario, path, value))];
+    const parts: Node[] = [this.chooser([...path, "scheduler"], String(table["scheduler"]), names, "scheduler", scheduler?.doc ?? "")];
     // That of a policy in a file is a hash.
     if (this.builtIn.some((one) => one === scheduler)) {
       parts.push(this.chooser([...path, "generation"], String(table["generation"]), generations, "generation", "the release whose behaviour it has"));
     }
     return parts;
-  }
-
-  /** Another scheduler does not know the parameters of this one. */
-  private become(scenario: Scenario, path: string[], scheduler: string, more: Edit[] = []): void {
-    const edits: Edit[] = [];
-    const pool = path[0] === "pool" ? (path[1] ?? POOL_0) : POOL_0;
-    const table = path.reduce<Fields>((at, step) => (at[step] ?? {}) as Fields, scenario.fields);
-    const known = this.schedulers.find(({ name }) => name === scheduler)?.generations.find((one) => one.default)?.params ?? [];
-    const unknown = this.params(scenario, pool).filter(({ scope, name }) => !known.some((one) => one.scope === scope && one.name === name));
-    const its = scenario.domains().filter(([, domain]) => (domain["pool"] ?? POOL_0) === pool);
-    for (const { name, scope } of unknown) {
-      if (scope === "global" && table[name] !== undefined) edits.push([[...path, name], null]);
-      if (scope === "domain") its.filter(([, domain]) => domain[name] !== undefined).forEach(([domain]) => edits.push([["domain", domain, name], null]));
-    }
-    if (/^\s*generation\s*=/m.test(scenario.text)) edits.push([[...path, "generation"], null]);
-    this.change([...edits, [[...path, "scheduler"], scheduler], ...more]);
   }
 
   /** To Xen or to KVM. Pools and driver domains are Xen's, groups and daemons are Linux's, whose drivers are in its kernel. */
@@ -154,7 +138,8 @@ export class Form {
         if (stays && isKvm && (domain[device] as Fields | undefined)?.["driver_domain"] !== undefined) gone.push([[...path, device, "driver_domain"], null]);
       }
     }
-    this.become(scenario, ["host"], isKvm ? "linux-eevdf" : "credit2", [[["host", "hypervisor"], hypervisor], ...(isKvm ? [] : ([[["host", "drivers"], "hypervisor"]] as Edit[])), ...gone]);
+    const drivers: Edit[] = isKvm ? [] : [[["host", "drivers"], "hypervisor"]];
+    this.change([[["host", "scheduler"], isKvm ? "linux-eevdf" : "credit2"], [["host", "hypervisor"], hypervisor], ...drivers, ...gone]);
   }
 
   private pools(scenario: Scenario): HTMLElement[] {
@@ -169,7 +154,7 @@ export class Form {
       });
       return this.section(`pool ${name}`, pools.length <= 2, () => [
         this.text([...path, "pcpus"], String(pool["pcpus"]), "pcpus", "its pCPUs, such as 2-3,5; those of no pool are Pool-0's"),
-        ...this.scheduling(scenario, path, pool, false),
+        ...this.scheduling(path, pool, false),
         ...this.parameters(path, pool, this.params(scenario, name).filter(({ scope }) => scope === "global")),
         remove,
       ]);
@@ -211,7 +196,7 @@ export class Form {
         return [
           ...this.parameters(path, domain, params.filter((one) => FIRST.test(one.name))),
           this.slider([...path, "vcpus"], Number(domain["vcpus"]), { min: 1, max: 32, also: [] }, "vcpus", "virtual CPUs"),
-          ...(pools.length === 0 ? [] : [this.chooser([...path, "pool"], String(domain["pool"] ?? POOL_0), [POOL_0, ...pools], "pool", "the CPU pool that it is created in", (pool) => this.enter(scenario, name, domain, pool))]),
+          ...(pools.length === 0 ? [] : [this.chooser([...path, "pool"], String(domain["pool"] ?? POOL_0), [POOL_0, ...pools], "pool", "the CPU pool that it is created in", (pool) => this.change([[[...path, "pool"], pool === POOL_0 ? null : pool]]))]),
           this.pinning([...path, "affinity"], domain["affinity"] ?? "all"),
           ...this.parameters(path, domain, params.filter((one) => !FIRST.test(one.name))),
         ];
@@ -230,13 +215,6 @@ export class Form {
     find.addEventListener("input", look);
     look();
     return [element("div", { class: "row" }, find, count), element("div", { class: "many", role: "group", "aria-label": "domains" }, ...made)];
-  }
-
-  /** Another pool's scheduler may not know the parameters of this one's. */
-  private enter(scenario: Scenario, name: string, domain: Fields, pool: string): void {
-    const known = this.params(scenario, pool).map((one) => one.name);
-    const unknown = this.params(scenario, domain["pool"]).filter((one) => one.scope === "domain" && domain[one.name] !== undefined && !known.includes(one.name));
-    this.change([...unknown.map((one): Edit => [["domain", name, one.name], null]), [["domain", name, "pool"], pool === POOL_0 ? null : pool]]);
   }
 
   private clients(scenario: Scenario): HTMLElement[] {

@@ -12,7 +12,7 @@ import { judge, type Run } from "./judge";
 import { Python } from "./python";
 import { resultsOf } from "./results";
 import { Running } from "./runs";
-import { check, edit, type Checked, type Edit, type Facts, type Json, type Scenario } from "./scenario";
+import { check, edit, type Checked, type Edit, type Facts, type Json, type Policies, type Scenario } from "./scenario";
 import { isLink, linkTo, read } from "./share";
 import { Timeline } from "./slices";
 import { TimelineView } from "./timeline";
@@ -31,6 +31,8 @@ async function start(): Promise<void> {
   let draws = 0;
   let runs = 0;
   const python = new Python();
+  /** The policies that scenarios named and that are not built in. */
+  const declared: Policies = {};
   /** Code that came in a link runs when its reader says so. */
   let isTrusted = true;
 
@@ -89,6 +91,7 @@ async function start(): Promise<void> {
       say(found.problems.length === 1 ? "one problem" : `${found.problems.length} problems`);
       return;
     }
+    Object.assign(declared, scenario.policies);
     form.show(scenario, found.schedulers);
     begin(scenario);
     const fragment = await link(found);
@@ -167,7 +170,7 @@ async function start(): Promise<void> {
 
   async function change(edits: readonly Edit[]): Promise<void> {
     try {
-      editor.text = await edit(module, editor.text, edits);
+      editor.text = await edit(module, editor.text, declared, edits);
       later();
     } catch (error) {
       say(error instanceof Error ? error.message : String(error));

@@ -129,7 +129,7 @@ export async function check(module: WebAssembly.Module, text: string, policies: 
   return { ...said, scenario: scenario && new Scenario(text, scenario, policies) };
 }
 
-/** The text with other values; its comments and order stay. */
-export function edit(module: WebAssembly.Module, text: string, edits: readonly Edit[]): Promise<string> {
-  return ask<string>(module, ["edit"], { text, edits });
+/** The text with other settings, without what another scheduler does not have; its comments and order stay. */
+export function edit(module: WebAssembly.Module, text: string, policies: Policies, edits: readonly Edit[]): Promise<string> {
+  return ask<string>(module, ["edit"], { text, policies, edits });
 }

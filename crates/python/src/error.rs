@@ -4,9 +4,10 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{create_exception, import_exception};
-use vcpulab_scenario::{Problem, Problems};
+use vcpulab_scenario::{AddressError, Problem, Problems};
 
 // They stand with the other errors of the package, under one base.
+import_exception!(vcpulab.errors, ChangeError);
 import_exception!(vcpulab.errors, ScenarioError);
 import_exception!(vcpulab.errors, EngineError);
 import_exception!(vcpulab.errors, Interrupted);
@@ -30,6 +31,33 @@ pub fn scenario_error(py: Python<'_>, problems: &Problems) -> PyErr {
         Ok(()) => error,
         Err(failed) => failed,
     }
+}
+
+/// The exception of a change: a `ScenarioError` with the number of the edit at fault for each problem in `edits`, or a
+/// `ChangeError` with the number of its edit.
+pub fn change_error(py: Python<'_>, error: vcpulab_scenario::ChangeError) -> PyErr {
+    use vcpulab_scenario::ChangeError as Refused;
+
+    let refused = |reason: String, edit: Option<usize>| {
+        let error = ChangeError::new_err(reason);
+        error.value(py).setattr("edit", edit).map(|()| error)
+    };
+    let made = match error {
+        Refused::Scenario { problems, edits } => {
+            let error = scenario_error(py, &problems);
+            error.value(py).setattr("edits", edits).map(|()| error)
+        }
+        Refused::Address { edit, error: AddressError { reason, unknown, choices } } => {
+            refused(reason, Some(edit)).and_then(|error| {
+                error.value(py).setattr("unknown", unknown)?;
+                error.value(py).setattr("choices", choices)?;
+                Ok(error)
+            })
+        }
+        Refused::Twice { edit, .. } => refused(error.to_string(), Some(edit)),
+        Refused::Edit(_) => refused(error.to_string(), None),
+    };
+    made.unwrap_or_else(|failed| failed)
 }
 
 /// The exception for work that failed.

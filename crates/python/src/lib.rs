@@ -13,10 +13,10 @@ mod watch;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use vcpulab_host::Time;
-use vcpulab_scenario::{Edit, Problems, edit};
+use vcpulab_scenario::Problems;
 use vcpulab_spec::Profile;
 
 #[pymodule]
@@ -49,7 +49,7 @@ mod _engine {
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::{
-        bench, build_info, conformance, copies, declare, declared, edit_toml, generation_of, listing,
+        addresses, bench, build_info, conformance, copies, declare, declared, generation_of, listing,
         measure, parse_profile, profiles, read_profile, schedulers, schema, starter, tables, written,
     };
 }
@@ -150,13 +150,10 @@ fn copies(text: &str) -> Vec<(&'static str, String, Vec<String>)> {
     vcpulab_scenario::copies(text)
 }
 
-/// The text of a TOML file with other values in some fields; `edits` is a JSON list of paths, each a list of steps, with
-/// their values, null to remove the field.
+/// The full paths of the settings that an address, a list of steps, means in a scenario's text.
 #[pyfunction]
-fn edit_toml(text: &str, edits: &str) -> PyResult<String> {
-    let edits: Vec<Edit> =
-        serde_json::from_str(edits).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    edit(text, &edits).map_err(|error| PyKeyError::new_err(error.to_string()))
+fn addresses(py: Python<'_>, text: &str, address: Vec<String>) -> PyResult<Vec<Vec<String>>> {
+    vcpulab_scenario::addressed(text, &address).map_err(|error| error::change_error(py, error))
 }
 
 /// Replays the vectors at or below these paths; the report as JSON.

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use vcpulab_host::Scope;
-use vcpulab_scenario::{FoundPolicy, Outside, Problems, Scenario as Checked};
+use vcpulab_scenario::{Changed, Edit, FoundPolicy, NewNames, Outside, Problems, Scenario as Checked};
 use vcpulab_sched::{Declaration, DeclaredParam, Policy, declare};
 
-use crate::error::{PluginError, as_dict, scenario_error};
+use crate::error::{PluginError, as_dict, change_error, scenario_error};
 use crate::policy::{Raised, lock};
 
 /// Policies by their names in scenarios, each with the Python object that makes it.
@@ -56,6 +57,29 @@ impl Scenario {
         policies: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         Self::read(py, &folder, policies, |outside| Checked::parse_bytes(data, file, outside))
+    }
+
+    /// The scenario of a text with other settings; `edits` is a JSON list of addresses, each a list of steps, with their values.
+    #[staticmethod]
+    #[pyo3(signature = (text, edits, file = "<scenario>", folder = PathBuf::new(), policies = None, *, new_names = false))]
+    fn changed(
+        py: Python<'_>,
+        text: &str,
+        edits: &str,
+        file: &str,
+        folder: PathBuf,
+        policies: Option<Py<PyAny>>,
+        new_names: bool,
+    ) -> PyResult<ChangedScenario> {
+        let edits: Vec<Edit> =
+            serde_json::from_str(edits).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let new_names = if new_names { NewNames::Added } else { NewNames::Refused };
+        let (changed, own) = outside(py, &folder, policies, |outside| {
+            vcpulab_scenario::change(text, &edits, new_names, file, outside)
+        })?;
+        let Changed { scenario: checked, edited } = changed.map_err(|error| change_error(py, error))?;
+        let set = edited.set.into_iter().map(|field| (field.path, field.edit)).collect();
+        Ok((Scenario { checked, own }, edited.text, set, edited.left_out))
     }
 
     /// The scenario with another seed or number of replications.
@@ -119,24 +143,39 @@ impl Scenario {
         policies: Option<Py<PyAny>>,
         read: impl FnOnce(Outside<'_>) -> Result<Checked, Problems> + Send,
     ) -> PyResult<Self> {
-        let own = Mutex::new(Own::new());
-        let raised = Raised::default();
-        let checked = py.detach(|| {
-            let find = |name: &str| match &policies {
-                Some(policies) => Python::attach(|py| find(policies.bind(py), name, &own, &raised)),
-                None => FoundPolicy::Unknown(Vec::new()),
-            };
-            read(Outside { folder: Some(folder), policies: Some(&find) })
-        });
-        if let Some(raised) = lock(&raised).take() {
-            return Err(raised);
-        }
-        Self::checked(py, checked, std::mem::take(&mut *lock(&own)))
+        let (checked, own) = outside(py, folder, policies, read)?;
+        Self::checked(py, checked, own)
     }
 
     fn checked(py: Python<'_>, checked: Result<Checked, Problems>, own: Own) -> PyResult<Self> {
         checked.map(|checked| Scenario { checked, own }).map_err(|problems| scenario_error(py, &problems))
     }
+}
+
+/// A changed scenario, its text, the full paths that are set, each with the number of its edit, and those that are left out.
+type ChangedScenario = (Scenario, String, Vec<(Vec<String>, usize)>, Vec<Vec<String>>);
+
+/// The result of work that may name files of a folder and policies that Python finds, and the policies that were found.
+fn outside<T: Send>(
+    py: Python<'_>,
+    folder: &Path,
+    policies: Option<Py<PyAny>>,
+    work: impl FnOnce(Outside<'_>) -> T + Send,
+) -> PyResult<(T, Own)> {
+    let own = Mutex::new(Own::new());
+    let raised = Raised::default();
+    let result = py.detach(|| {
+        let find = |name: &str| match &policies {
+            Some(policies) => Python::attach(|py| find(policies.bind(py), name, &own, &raised)),
+            None => FoundPolicy::Unknown(Vec::new()),
+        };
+        work(Outside { folder: Some(folder), policies: Some(&find) })
+    });
+    if let Some(raised) = lock(&raised).take() {
+        return Err(raised);
+    }
+    let own = std::mem::take(&mut *lock(&own));
+    Ok((result, own))
 }
 
 /// Asks Python for a policy, and keeps it. An exception that is not about the policy ends the reading: it is kept too.
@@ -146,7 +185,10 @@ fn find(policies: &Bound<'_, PyAny>, name: &str, own: &Mutex<Own>, raised: &Rais
             return Ok(FoundPolicy::Unknown(offered));
         }
         let policy = declared(&found)?;
-        lock(own).push((name.to_owned(), found.unbind()));
+        let mut own = lock(own);
+        if own.iter().all(|(known, _)| known != name) {
+            own.push((name.to_owned(), found.unbind()));
+        }
         Ok(FoundPolicy::Found(policy))
     });
     found.unwrap_or_else(|error| {

@@ -10,7 +10,8 @@
 //!    leads somewhere. It collects all [`Problems`]; what is allowed but doubtful becomes a warning. Scheduler parameters
 //!    are checked against the registry's tables alone; no scheduler is named here.
 //!
-//! `write` is the way back, with a file for each of those in `check`; [`edit`](edit()) changes values in a user's own text.
+//! `write` is the way back, with a file for each of those in `check`. [`edit`](edit()) changes values in a user's own text, and
+//! [`change`](change()) settings by the addresses that people type.
 //!
 //! ```
 //! use vcpulab_scenario::Scenario;
@@ -28,6 +29,7 @@
 //! );
 //! ```
 
+mod change;
 mod check;
 mod describe;
 mod edit;
@@ -39,6 +41,9 @@ mod tests;
 mod text;
 mod write;
 
+pub use change::{
+    AddressError, ChangeError, Changed, Edited, NewNames, Set, addressed, change, edit_settings,
+};
 pub use describe::{policy_json, profile_json, profiles_json, schedulers_json};
 pub use edit::{Edit, EditError, edit};
 pub use file::copies::{copies, written};

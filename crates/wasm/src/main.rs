@@ -3,7 +3,7 @@
 //!
 //! * `vcpulab-wasm facts`: the schedulers with their parameters, the schema, and a scenario to start from.
 //! * `vcpulab-wasm check < {"text": …}`: what is wrong with a scenario or doubtful, and what it says with every default.
-//! * `vcpulab-wasm edit < {"text": …, "edits": …}`: its text with other values.
+//! * `vcpulab-wasm edit < {"text": …, "edits": …}`: its text with other settings, without what another scheduler does not have.
 //! * `vcpulab-wasm judge < {"metrics": …, "lengths": …, "looks": …}`: what is said of metrics of a run, or of two: see [`judgement`].
 //! * `vcpulab-wasm run REPLICATION [trace] < {"text": …}`: one replication; its tables as [`answer`] writes them.
 //!
@@ -26,7 +26,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use vcpulab_run::{Own, Part, RunOptions, Runs};
-use vcpulab_scenario::{Edit, Outside, Problems, Scenario, policy_json};
+use vcpulab_scenario::{Edit, NewNames, Outside, Problems, Scenario, edit_settings, policy_json};
 
 use crate::policy::{Known, Policies};
 use crate::say::say;
@@ -53,7 +53,7 @@ fn answered(arguments: &[&str]) -> Result<Vec<u8>, Box<dyn Error>> {
     match arguments {
         ["facts"] => Ok(facts().to_string().into()),
         ["check"] => Ok(checked(input()?).to_string().into()),
-        ["edit"] => Ok(edited(&input()?)?.to_string().into()),
+        ["edit"] => Ok(edited(input()?)?.to_string().into()),
         ["judge"] => Ok(serde_json::to_vec(&judgement::judged(input()?))?),
         ["run", replication] => ran(replication, false),
         ["run", replication, "trace"] => ran(replication, true),
@@ -108,14 +108,19 @@ fn checked(given: Given) -> Value {
     })
 }
 
+/// Settings to change in a scenario.
 #[derive(Deserialize)]
-struct Asked {
-    text: String,
+struct Change {
+    #[serde(flatten)]
+    given: Given,
     edits: Vec<Edit>,
 }
 
-fn edited(Asked { text, edits }: &Asked) -> Result<Value, Box<dyn Error>> {
-    Ok(json!(vcpulab_scenario::edit(text, edits)?))
+fn edited(Change { given, edits }: Change) -> Result<Value, Box<dyn Error>> {
+    let policies = Policies::from(given.policies);
+    let find = |name: &str| policies.find(name);
+    let outside = Outside { policies: Some(&find), ..Outside::default() };
+    Ok(json!(edit_settings(&given.text, &edits, NewNames::Added, outside)?.text))
 }
 
 fn ran(replication: &str, trace: bool) -> Result<Vec<u8>, Box<dyn Error>> {

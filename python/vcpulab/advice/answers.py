@@ -15,7 +15,7 @@ from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.hypervisors.steps import Step
 from vcpulab.results.run import Run
-from vcpulab.scenario.settings import Changed
+from vcpulab.scenario.scenario import Changed
 from vcpulab.show.answer import Answer
 from vcpulab.show.document import Document
 from vcpulab.show.folded import View

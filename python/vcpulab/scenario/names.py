@@ -78,6 +78,23 @@ def listed(names: Iterable[str]) -> list[str]:
     return list(map(_ends, in_rows(names)))
 
 
+def shortlist(word: str, names: Sequence[str]) -> str:
+    """The names, rows of numbered ones in short; if there are many, those nearest to a word and the first ones.
+
+    Examples:
+        >>> shortlist("webb", ["dom0", "web", "batch1", "batch2", "batch3"])
+        'dom0, web, batch1 to batch3'
+    """
+    rows = listed(names)
+    if len(rows) <= _LISTED_MAX:
+        return ", ".join(rows)
+    near = get_close_matches(word, names, n=3, cutoff=0.7)
+    first = [name for name in rows if name not in near][: _LISTED_MAX - len(near)]
+    return ", ".join([*near, *first, "…"])
+
+
+_LISTED_MAX = 8
+"""More names than that are not all listed."""
 _SHOWN_MAX = 3
 """More names or rows than that are too many to read."""
 

@@ -3,31 +3,27 @@
 import json
 import re
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import tomli_w
 
 from vcpulab import _engine
 from vcpulab._files import safe_open
 from vcpulab.arguments import check_optional
-from vcpulab.errors import RequestError
-from vcpulab.plugins import PluginError
+from vcpulab.errors import ChangeError, RequestError
 from vcpulab.policy import OwnPolicy, Policies
-from vcpulab.scenario.catalogue import generation_of, param_names
 from vcpulab.scenario.model import Action, Client, Domain, Host, Model, Pool
+from vcpulab.scenario.names import did_you_mean, shortlist
 from vcpulab.scenario.problems import Problem
 
 AT_BOOT = "idle_tick_at"
 """The field of a domain that no administrator sets: it comes out as a host boots."""
 _Kept = TypeVar("_Kept")
+_Kind = TypeVar("_Kind", bound="Scenario")
 _STEP = re.compile(r'"(?P<quoted>[^"]*)"|(?P<bare>[^."]+)')
-
-
-class ChangeError(RequestError, KeyError):
-    """A change that cannot be made in a scenario's text."""
 
 
 class Scenario:
@@ -118,7 +114,9 @@ class Scenario:
         Raises:
             ScenarioError: all other errors of the scenario.
         """
-        return cls.from_toml(_edited(text, dict.fromkeys(fields)), file, folder=folder)
+        folder = folder or Path()
+        removed = [(field, None) for field in fields]
+        return _changed(cls, text, removed, file=file, folder=folder, policies=Policies(folder))[0]
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -150,76 +148,75 @@ class Scenario:
         """A copy of the scenario with other values in some fields.
 
         Args:
-            changes: dotted path to value, as in a scenario file; `None` removes the field, so that its default applies.
-                Items of a list are counted from 0 (`domain.web.app.0.kind`), and the number after the last item adds
-                one; names with dots are quoted. Comments, order and formatting of the text stay. A change of all copies
-                of a table with a `count` is written there; a change of one copy, in a table of its name. A scheduler
-                may be a subclass of `vcpulab.Policy`. With another scheduler, parameters of the old one are removed;
-                with another scheduler of the host, which requires a reboot, so is `idle_tick_at`.
+            changes: path to value, as in a scenario file; `None` removes the field, so that its default applies.
+                `web.weight` may stand for `domain.web.weight`, and `batch*.weight` for the weight of every domain whose
+                name matches. Items of a list are counted from 0 (`domain.web.app.0.kind`), and the number after the
+                last item adds one; names with dots are quoted. Comments, order and formatting of the text stay. A
+                change of all copies of a table with a `count` is written there; a change of one copy, in a table of its
+                name. A scheduler may be a subclass of `vcpulab.Policy`. With another scheduler, parameters of the old
+                one are removed, also from a domain that gets another pool; with another scheduler of the host, which
+                requires a reboot, so is `idle_tick_at`.
 
         Raises:
             ScenarioError: all errors of the result.
-            ChangeError: a path leads through a value without fields, or removes a field that does not exist, or a value
-                is of a type that no scenario file has.
+            ChangeError: a path leads nowhere or through a value without fields, or removes a field that does not exist,
+                or a value is of a type that no scenario file has.
             RequestError: the changes are no mapping.
 
         Examples:
-            >>> heavier = Scenario.starter().change({"domain.web.weight": 512, "seed": 7})
+            >>> heavier = Scenario.starter().change({"web.weight": 512, "seed": 7})
             >>> heavier.to_dict()["domain"]["web"]["weight"], heavier.seed
             (512, 7)
         """
         if not isinstance(changes, Mapping):
             raise RequestError(field="changes", found=type(changes).__name__, allowed="a mapping of paths to values")
-        for path in changes:
-            checked_path(path)
-        own = {path: OwnPolicy.of_class(value) for path, value in changes.items() if isinstance(value, type)}
-        changes = {**changes, **{path: policy.name for path, policy in own.items()}}
-        policies = self._policies.beside([*self.policies.values(), *own.values()])
-        changes = {**dict.fromkeys(self._left_over(changes, policies)), **changes}
-        return self.from_toml(_edited(self._text, changes), "<scenario>", folder=self._folder, policies=policies)
+        changed, fields, _ = self._changed(list(changes.items()), new_names=True)
+        used = set(fields.values())
+        for number, (path, value) in enumerate(changes.items()):
+            if value is None and number not in used:
+                raise ChangeError(f"`{path}` is not there to be removed")
+        return changed
 
-    def left_over(self, changes: Mapping[str, Any]) -> list[str]:
-        """Paths of fields for schedulers that the scenario no longer has after some changes; `change` removes them."""
-        return self._left_over(changes, self._policies.beside(self.policies.values()))
+    def changed(self, changes: Iterable[tuple[str, Any]], *, new_names: bool = False) -> "Changed":
+        """The scenario with other values in some fields, as `change` makes it, and the fields that differ.
 
-    def _left_over(self, changes: Mapping[str, Any], policies: Policies) -> list[str]:
-        if not any(path.endswith((".scheduler", ".generation")) for path in changes):
-            return []
-        written = self.written()
-        left_out = self._at_boot(changes, written)
-        pools = {"host": written.get("host", {})}
-        pools |= {f"pool.{name}": table for name, table in written.get("pool", {}).items()}
-        for where, table in pools.items():
-            if not {f"{where}.scheduler", f"{where}.generation"} & set(changes):
-                continue
-            present = table.get("scheduler")
-            name = changes.get(f"{where}.scheduler", present)
-            generation = changes.get(f"{where}.generation")
-            if generation is None and "generation" in table:
-                # The release of the host stays, if it had the new scheduler.
-                if name == present or generation_of(name, table["generation"]) is not None:
-                    generation = table["generation"]
-                else:
-                    left_out.append(f"{where}.generation")
-            has = _params_of(name, generation, policies)
-            if has is None:
-                continue
-            had = generation_of(present) or {"params": ()}
-            gone = {scope: param_names(scope) | _of_scope(had, scope) for scope in ("global", "domain")}
-            left_out += [join([*split(where), field]) for field in table if field in gone["global"] - has]
-            pool = None if where == "host" else where.removeprefix("pool.")
-            for domain, fields in written.get("domain", {}).items():
-                if fields.get("pool") == pool:
-                    left_out += [join(["domain", domain, field]) for field in fields if field in gone["domain"] - has]
-        return [path for path in left_out if path not in changes]
+        Args:
+            changes: paths and values, as for `change`. A field that a pattern sets may be set again later, and one that
+                is removed may be absent.
+            new_names: whether a full path may add a table; if not, the name of a table that does not exist is an error.
 
-    def _at_boot(self, changes: Mapping[str, Any], written: Mapping[str, Any]) -> list[str]:
-        """Paths of fields that a reboot decides anew, if some changes require one: the times of guests' ticks."""
-        host = written.get("host", {})
-        if all(changes.get(f"host.{name}", host.get(name)) == host.get(name) for name in ("scheduler", "generation")):
-            return []
-        domains = written.get("domain", {})
-        return [join(["domain", name, AT_BOOT]) for name, fields in domains.items() if AT_BOOT in fields]
+        Raises:
+            ScenarioError: all errors of the result; `edits` has the number of the change at fault for each problem.
+            ChangeError: as for `change`; `edit` is the number of the change.
+        """
+        given = list(changes)
+        changed, fields, left_out = self._changed(given, new_names=new_names)
+        return Changed(changed, {path: given[number][1] for path, number in fields.items()}, left_out)
+
+    def addressed(self, path: str) -> list[str]:
+        """The full paths of the settings that a path means, which `change` would set: one, or one for each name.
+
+        Raises:
+            ChangeError: no or several things have that name.
+
+        Examples:
+            >>> Scenario.starter().addressed("web.weight"), Scenario.starter().addressed("*b*.cap")
+            (['domain.web.weight'], ['domain.web.cap', 'domain.batch.cap'])
+        """
+        try:
+            paths = _engine.addresses(self._text, split(checked_path(path)))
+        except ChangeError as error:
+            raise _explained(error, [path]) from None
+        return [join(steps) for steps in paths]
+
+    def _changed(
+        self, changes: Sequence[tuple[str, Any]], *, new_names: bool
+    ) -> tuple[Self, dict[str, int], list[str]]:
+        own = [OwnPolicy.of_class(value) if isinstance(value, type) else None for _, value in changes]
+        policies = self._policies.beside([*self.policies.values(), *filter(None, own)])
+        named = [(path, policy.name if policy else value) for (path, value), policy in zip(changes, own, strict=True)]
+        kind, folder = type(self), self._folder
+        return _changed(kind, self._text, named, folder=folder, policies=policies, new_names=new_names)
 
     @property
     def policies(self) -> dict[str, OwnPolicy]:
@@ -268,7 +265,9 @@ class Scenario:
         """
         check_optional(seed=seed, replications=replications)
         settings = {"seed": seed, "run.replications": replications}
-        return self.change({field: value for field, value in settings.items() if value is not None})
+        present = {"seed": self.seed, "run.replications": self.replications}
+        changes = {field: value for field, value in settings.items() if value not in (None, present[field])}
+        return self.change(changes) if changes else self
 
     @property
     def folder(self) -> Path:
@@ -398,6 +397,16 @@ class Scenario:
         return f'<Scenario "{self.name}": {seconds:g} s, seed {self.seed}, {self.replications} replication{s}>'
 
 
+class Changed(NamedTuple):
+    """A scenario with other settings."""
+
+    scenario: Scenario
+    changes: dict[str, Any]
+    """Full path to value, as `Scenario.change` takes them; `None`: back to its default."""
+    left_out: list[str]
+    """Paths of parameters that the new scheduler does not have, and of what a reboot decides anew."""
+
+
 Source: TypeAlias = Scenario | str | PathLike[str]
 """A scenario, or the path of its file."""
 
@@ -421,22 +430,6 @@ def scenario_of(source: Source, field: str = "scenario") -> Scenario:
     if not isinstance(source, str | PathLike):
         raise RequestError(field=field, found=type(source).__name__, allowed="a scenario, or the path of its file")
     return Scenario.load(source)
-
-
-def _params_of(name: str, generation: str | None, policies: Policies) -> set[str] | None:
-    """The parameters of a scheduler; `None`: there is no such one."""
-    built_in = generation_of(name, generation)
-    if built_in is not None:
-        return {param["name"] for param in built_in["params"]}
-    try:
-        policy = policies(name)
-    except PluginError:
-        return None
-    return {param.name for param in policy.params} if isinstance(policy, OwnPolicy) else None
-
-
-def _of_scope(generation: Mapping[str, Any], scope: str) -> set[str]:
-    return {param["name"] for param in generation["params"] if param["scope"] == scope}
 
 
 def _model(scenario: Scenario) -> Model:
@@ -490,12 +483,41 @@ def checked_path(path: object) -> str:
 _VALUES = "text, finite numbers, booleans, lists and tables of these; None removes a field"
 
 
-def _edited(text: str, changes: Mapping[str, Any]) -> str:
-    edits = [f"[{json.dumps(split(path))}, {_as_json_value(path, value)}]" for path, value in changes.items()]
+def _changed(
+    kind: type[_Kind],
+    text: str,
+    changes: Sequence[tuple[str, Any]],
+    *,
+    folder: Path,
+    policies: Policies,
+    file: str = "<scenario>",
+    new_names: bool = True,
+) -> tuple[_Kind, dict[str, int], list[str]]:
+    """The scenario of a text with changes, full path to the number of the change, and the paths that are left out."""
+    edits = ", ".join(
+        f"[{json.dumps(split(checked_path(path)))}, {_as_json_value(path, value)}]" for path, value in changes
+    )
     try:
-        return _engine.edit_toml(text, f"[{', '.join(edits)}]")
-    except KeyError as error:
-        raise ChangeError(str(error.args[0])) from None
+        engine, text, fields, left_out = _engine.Scenario.changed(
+            text, f"[{edits}]", file, folder, policies, new_names=new_names
+        )
+    except ChangeError as error:
+        raise _explained(error, [path for path, _ in changes]) from None
+    made = kind.__new__(kind)
+    made._set(engine, text, folder, policies)
+    return made, {join(path): number for path, number in fields}, [join(path) for path in left_out]
+
+
+def _explained(error: ChangeError, paths: Sequence[str]) -> ChangeError:
+    """An error of the engine with the path at fault, and with the names that were probably meant."""
+    if error.edit is not None:
+        error.found = paths[error.edit]
+    if error.unknown is not None:
+        error.allowed = shortlist(error.unknown, error.choices) or "none, the scenario has none"
+        error.hint = did_you_mean(error.unknown, error.choices)
+    elif error.choices:
+        error.allowed = f"one of {', '.join(error.choices)}"
+    return error
 
 
 def _as_json_value(path: str, value: Any) -> str:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 from vcpulab._files import safe_open
 from vcpulab._work.progress import Progress, report
 from vcpulab.errors import RequestError, ScenarioError
-from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.sweeps.axes import Point, groups
 from vcpulab.sweeps.reader import REPLICATIONS_MAX, SEED_MAX, Reader
@@ -92,7 +91,7 @@ class Plan:
 
     def scenario(self, point: int) -> Scenario:
         """The scenario of a point."""
-        return _changed(self.base, _resolved(self.base, self.paths), self.points[point])[0]
+        return self.base.changed(zip(self.paths, self.points[point], strict=True)).scenario
 
     def units(self) -> Iterator[Unit]:
         """Every run, point by point."""
@@ -109,21 +108,6 @@ def _values_text(paths: Sequence[str], values: Sequence[Any]) -> str:
     return ", ".join(f"{path} = {json.dumps(value)}" for path, value in zip(paths, values, strict=True))
 
 
-def _resolved(base: Scenario, paths: Sequence[str]) -> list[list[str]]:
-    """The settings that each path means."""
-    document = base.to_dict()
-    return [settings.resolve_all(base, path, path, document) for path in paths]
-
-
-def _changed(base: Scenario, resolved: Sequence[Sequence[str]], values: Sequence[Any]) -> tuple[Scenario, list[str]]:
-    """The scenario of a point, and the parameters that its scheduler does not have."""
-    changes = {path: value for paths, value in zip(resolved, values, strict=True) for path in paths}
-    if any(path.endswith((".scheduler", ".generation")) for path in changes):
-        changed = settings.change(base, changes)
-        return changed.scenario, changed.left_out
-    return base.change(changes), []
-
-
 def _check(
     path: Path,
     base: Scenario,
@@ -136,22 +120,20 @@ def _check(
     Raises:
         RequestError: points are wrong; the message lists the problems.
     """
-    # Once for all points: it depends on the scenario alone.
-    resolved = _resolved(base, paths)
     digests: list[str] = []
     wrong: dict[str, list[int]] = {}
     left_out: dict[str, None] = {}
     for point, values in enumerate(points):
         try:
-            scenario, without = _changed(base, resolved, values)
+            changed = base.changed(zip(paths, values, strict=True))
         except ScenarioError as error:
             for problem in error.problems:
                 wrong.setdefault(f"{problem['field']}: {problem['message']}", []).append(point)
         except RequestError as error:
             wrong.setdefault(str(error), []).append(point)
         else:
-            digests.append(digest(scenario))
-            left_out.update(dict.fromkeys(without))
+            digests.append(digest(changed.scenario))
+            left_out.update(dict.fromkeys(changed.left_out))
         if point % 64 == 0:
             report(checked, point / len(points))
     if not wrong:

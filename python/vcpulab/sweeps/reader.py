@@ -12,7 +12,6 @@ import tomli_w
 
 from vcpulab import _engine
 from vcpulab.errors import RequestError
-from vcpulab.scenario import settings
 from vcpulab.scenario.names import is_pattern
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.sweeps import sobol
@@ -119,7 +118,7 @@ class Reader:
         elif base is not None:
             try:
                 # A pattern, or the name of alike domains, is kept: all fields that it means vary together.
-                meant = settings.resolve_all(base, path)
+                meant = base.addressed(path)
                 path = path if is_pattern(path) or len(meant) > 1 else meant[0]
             except RequestError as error:
                 # Without the value, which the place has.

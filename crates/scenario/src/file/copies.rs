@@ -17,12 +17,13 @@ use crate::text::limits::FILE_BYTES_MAX;
 use crate::text::problem::{Place, Problem, Report, join};
 use crate::text::read::{Node, document};
 
-const COUNT: &str = "count";
-const DOMAIN: &str = "domain";
-const CLIENT: &str = "client";
+/// The field of a domain that holds the number of its copies.
+pub(crate) const COUNT: &str = "count";
+pub(crate) const DOMAIN: &str = "domain";
+pub(crate) const CLIENT: &str = "client";
 const ACTION: &str = "action";
 /// The field by which a client, and an action, names its domain.
-const SERVER: &str = "server";
+pub(crate) const SERVER: &str = "server";
 
 /// A table that stands for several.
 #[derive(Clone, PartialEq, Eq, Debug)]

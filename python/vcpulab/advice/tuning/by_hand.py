@@ -42,7 +42,7 @@ def parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> Stated
     if not equals or not given.strip() or not text.strip():
         allowed = "PATH=LOW..HIGH or PATH=a,b,c, such as domain.web.weight=64..1024"
         raise RequestError(field="vary", found=word, allowed=allowed)
-    paths = tuple(settings.resolve_all(scenario, given.strip(), "vary", document))
+    paths = tuple(settings.resolve_all(scenario, given.strip(), "vary"))
     path, several = paths[0], paths if len(paths) > 1 else ()
     present = list(dict.fromkeys(str(_at(document, field_path)) for field_path in paths))
     if len(present) > 1:
@@ -166,4 +166,4 @@ def pattern_of(scenario: Scenario, word: str, document: Mapping[str, Any]) -> st
         # `batch*.weight` is a pattern of domains; a pattern of whole paths stays.
         first = split(word)[0]
         return join(["domain", *split(word)]) if matching(first, document["domain"]) and first != "*" else word
-    return settings.resolve(scenario, word, "only", document)
+    return settings.resolve(scenario, word, "only")
