@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from vcpulab.advice import in_short as short
 from vcpulab.advice import starvation
 from vcpulab.advice.comparison_document import differences, verdict
-from vcpulab.advice.shared_parts import commands
+from vcpulab.advice.shared_parts import caution_part, commands
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.widening import held
@@ -56,6 +56,7 @@ def document(answer: "Tuning", toolstack: Toolstack | None, *, full: bool) -> It
     # The effects of a setting that is not advised are of no use.
     if confirmed is not None and (full or answer.advised):
         yield from _confirmed(confirmed, full=full)
+    yield caution_part(answer.space.scenario)
     yield Part(lambda *_: Version(), page=_charts(answer))
 
 
