@@ -6,7 +6,7 @@ use vcpulab_host::{IoKind, Op, Span, VcpuId, WorldContext};
 use super::Machine;
 use super::work::Work;
 use crate::driver_domain::BackendWork;
-use crate::ids::{GuestId, GuestVcpu, PacketId};
+use crate::ids::{GuestId, GuestVcpu};
 use crate::layers::{Layers, Share};
 use crate::network::netfront::NetfrontWork;
 use crate::path::carry;
@@ -71,45 +71,34 @@ impl Machine {
         v: VcpuId,
         at: GuestVcpu,
     ) -> Option<(Work, Layers)> {
-        if let Some(work) = self.drivers.next(ctx, at, &mut self.network, &mut self.storage) {
-            let costs = &self.guests.all[at.guest].costs.driver;
-            return Some(match work {
-                BackendWork::Upcall => (Work::BackendUpcall, costs.upcall()),
-                BackendWork::Blkback { at, work, cost } => {
-                    let emulation = self.storage.blkfronts[work.request().blkfront].emulation_ns;
-                    (Work::Blkback(at, work), costs.blkback(&work, cost, emulation))
-                }
-                BackendWork::Packet { from, packet } => self.begin_step(ctx, v, at, from, packet),
-            });
-        }
-        let costs = &self.guests.all[at.guest].costs.network;
-        if let Some(work) = self.network.next_work(ctx.now(), at) {
-            return Some(match work {
-                NetfrontWork::Upcall => (Work::NetfrontUpcall, costs.upcall()),
-                NetfrontWork::Packet { from, packet } => self.begin_step(ctx, v, at, from, packet),
-            });
-        }
-        if let Some((work, cost)) = self.storage.next_work(ctx.now(), at.guest, v) {
-            let upcall = costs.hypervisor_upcall_ns.min(cost);
-            let hypervisor = if matches!(work, BlkfrontWork::Upcall) { upcall } else { Span::ZERO };
-            return Some((Work::Blkfront(work), Layers::kernel(cost, hypervisor)));
-        }
-        let packet = self.guests.all[at.guest].take_loopback()?;
-        Some(self.begin_step(ctx, v, at, Origin::Loopback, packet))
-    }
-
-    /// Begins the step of a packet that a vCPU takes.
-    fn begin_step(
-        &mut self,
-        ctx: &WorldContext<'_>,
-        v: VcpuId,
-        at: GuestVcpu,
-        from: Origin,
-        packet: PacketId,
-    ) -> (Work, Layers) {
+        let (from, packet) = 'packet: {
+            if let Some(work) = self.drivers.next(ctx, at, &mut self.network, &mut self.storage) {
+                let costs = &self.guests.all[at.guest].costs.driver;
+                return Some(match work {
+                    BackendWork::Upcall => (Work::BackendUpcall, costs.upcall()),
+                    BackendWork::Blkback { at, work, cost } => {
+                        let emulation = self.storage.blkfronts[work.request().blkfront].emulation_ns;
+                        (Work::Blkback(at, work), costs.blkback(&work, cost, emulation))
+                    }
+                    BackendWork::Packet { from, packet } => break 'packet (from, packet),
+                });
+            }
+            let costs = &self.guests.all[at.guest].costs.network;
+            match self.network.next_work(ctx.now(), at) {
+                Some(NetfrontWork::Upcall) => return Some((Work::NetfrontUpcall, costs.upcall())),
+                Some(NetfrontWork::Packet { from, packet }) => break 'packet (from, packet),
+                None => {}
+            }
+            if let Some((work, cost)) = self.storage.next_work(ctx.now(), at.guest, v) {
+                let upcall = costs.hypervisor_upcall_ns.min(cost);
+                let hypervisor = if matches!(work, BlkfrontWork::Upcall) { upcall } else { Span::ZERO };
+                return Some((Work::Blkfront(work), Layers::kernel(cost, hypervisor)));
+            }
+            (Origin::Loopback, self.guests.all[at.guest].take_loopback()?)
+        };
         let costs = &self.guests.all[at.guest].costs;
         let (step, cost) = carry::begin(&mut self.network, ctx.now(), at, v, from, packet, costs);
-        (Work::Packet(step), cost)
+        Some((Work::Packet(step), cost))
     }
 
     /// Ends a piece of work: what follows from it happens.

@@ -11,6 +11,7 @@ use crate::layers::Layers;
 use crate::network::Network;
 
 /// Begins the step of a packet that a vCPU takes: decides it, and says what it costs.
+#[inline]
 pub(crate) fn begin(
     network: &mut Network,
     now: Time,
@@ -32,6 +33,7 @@ pub(crate) fn begin(
 }
 
 /// Notes that a vCPU works at the devices of a step from now on.
+#[inline]
 fn touch(network: &mut Network, step: &Step, vcpu: VcpuId) -> DeviceCosts {
     let mut bounces = 0;
     match step.from {
@@ -65,7 +67,11 @@ pub(crate) fn carry(
     step: Step,
 ) -> Option<PacketId> {
     let Step { from, packet, .. } = step;
-    let hop = network.confirm(at, step);
+    let hop = match step.hop {
+        // These do not depend on the connection.
+        Hop::RingOut(_) | Hop::LinkBelow(_) => step.hop,
+        _ => network.confirm(at, step),
+    };
     match from {
         Origin::Nic(nic) => network.nics[nic].counts.strays += u64::from(hop == Hop::Nowhere),
         Origin::Thread(netfront) => network.netfronts[netfront].take_left(),

@@ -75,6 +75,7 @@ pub(crate) struct DeviceCosts {
 
 impl PacketCosts {
     /// CPU time of a step in the domain.
+    #[inline]
     pub fn step(&self, step: &Step, packet: &Packet, devices: DeviceCosts) -> Layers {
         let PacketCosts { network, driver } = self;
         match step.from {

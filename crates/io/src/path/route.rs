@@ -118,6 +118,7 @@ impl Routes {
     }
 
     /// The hop of a packet that a domain takes on a vCPU.
+    #[inline]
     pub fn hop(&self, at: GuestVcpu, from: Origin, to: Destination) -> Hop {
         match from {
             Origin::Loopback => Hop::Here,
