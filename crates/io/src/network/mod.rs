@@ -95,6 +95,7 @@ impl Network {
     }
 
     /// The destination of a packet.
+    #[inline]
     pub fn destination(&self, packet: PacketId) -> Destination {
         let packet = &self.packets[packet];
         match self.connections.get(packet.connection) {
@@ -107,6 +108,7 @@ impl Network {
     }
 
     /// The hop that was decided for a packet, unless its connection has ended meanwhile.
+    #[inline]
     pub fn confirm(&self, at: GuestVcpu, step: Step) -> Hop {
         match self.connections.get(self.packets[step.packet].connection) {
             Some(_) => step.hop,

@@ -22,9 +22,9 @@ const PCPU_SETS: [(&str, &[&str]); 3] = [
 /// Whether an address may name a table that is not in the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NewNames {
-    /// It may not: the name is treated as a typing mistake.
+    /// An unknown name is a typing mistake.
     Refused,
-    /// A full path may: the table is added.
+    /// A full path adds the table.
     Added,
 }
 

@@ -25,7 +25,7 @@ use crate::text::problem::{Problem, Problems};
 pub struct Changed {
     /// The scenario.
     pub scenario: Scenario,
-    /// Its text, and the fields that differ.
+    /// The text of the scenario, and the fields that differ.
     pub edited: Edited,
 }
 

@@ -8,19 +8,20 @@ use crate::text::value::Words;
 /// The domain that has number 0.
 pub(crate) const DOM0: &str = "dom0";
 
-/// The toolstacks of Xen hosts. The first is the default.
-const TOOLSTACKS: [(&str, Toolstack); 3] =
-    [("xl", Toolstack::Xl), ("xapi", Toolstack::Xapi), ("libvirt", Toolstack::Libvirt)];
-
-/// The toolstacks of KVM hosts. The first is the default.
-const KVM_TOOLSTACKS: [(&str, Toolstack); 3] =
-    [("libvirt", Toolstack::Libvirt), ("proxmox", Toolstack::Proxmox), ("cgroup", Toolstack::Cgroup)];
+/// All toolstacks: those of Xen hosts, whose last one is the first of those of KVM hosts.
+const ALL_TOOLSTACKS: &[(&str, Toolstack)] = &[
+    ("xl", Toolstack::Xl),
+    ("xapi", Toolstack::Xapi),
+    ("libvirt", Toolstack::Libvirt),
+    ("proxmox", Toolstack::Proxmox),
+    ("cgroup", Toolstack::Cgroup),
+];
 
 /// The toolstacks of hosts of this platform. The first is the default.
 pub(crate) fn toolstacks(platform: &Platform) -> &'static [(&'static str, Toolstack)] {
     match platform {
-        Platform::Kvm(_) => &KVM_TOOLSTACKS,
-        Platform::Xen(_) | Platform::BareMetal => &TOOLSTACKS,
+        Platform::Kvm(_) => &ALL_TOOLSTACKS[2..],
+        Platform::Xen(_) | Platform::BareMetal => &ALL_TOOLSTACKS[..3],
     }
 }
 
@@ -35,8 +36,8 @@ pub(crate) enum Hypervisor {
 macro_rules! words {
     ($($type:ident: $($word:literal => $value:expr),+;)*) => {$(
         impl Words for $type {
-            fn words() -> Vec<(&'static str, $type)> {
-                vec![$(($word, $value)),+]
+            fn words() -> &'static [(&'static str, $type)] {
+                &[$(($word, $value)),+]
             }
         }
     )*};
@@ -59,21 +60,20 @@ words! {
 }
 
 impl Words for Bound {
-    fn words() -> Vec<(&'static str, Bound)> {
-        Bound::ALL.to_vec()
+    fn words() -> &'static [(&'static str, Bound)] {
+        &Bound::ALL
     }
 }
 
 impl Words for SourceKind {
-    fn words() -> Vec<(&'static str, SourceKind)> {
-        SourceKind::ALL.to_vec()
+    fn words() -> &'static [(&'static str, SourceKind)] {
+        &SourceKind::ALL
     }
 }
 
 /// All toolstacks; which are allowed depends on the hypervisor.
 impl Words for Toolstack {
-    fn words() -> Vec<(&'static str, Toolstack)> {
-        let only_kvm = KVM_TOOLSTACKS.into_iter().filter(|word| !TOOLSTACKS.contains(word));
-        TOOLSTACKS.into_iter().chain(only_kvm).collect()
+    fn words() -> &'static [(&'static str, Toolstack)] {
+        ALL_TOOLSTACKS
     }
 }

@@ -50,7 +50,7 @@ pub(crate) trait Bounded: Copy + PartialOrd + Serialize {
 /// A type whose values are words in a file.
 pub(crate) trait Words: Copy + PartialEq + 'static {
     /// The words with their values. A value may have no word.
-    fn words() -> Vec<(&'static str, Self)>;
+    fn words() -> &'static [(&'static str, Self)];
 }
 
 /// A word of a file for a value of type `T`.
@@ -65,8 +65,8 @@ pub(crate) struct Word<T> {
 impl<T: Words> Word<T> {
     /// The word for a value, if it has one.
     pub fn of(value: T) -> Option<Self> {
-        let (text, _) = T::words().into_iter().find(|(_, known)| *known == value)?;
-        Some(Word { text: text.to_owned(), value: PhantomData })
+        let (text, _) = T::words().iter().find(|(_, known)| *known == value)?;
+        Some(Word { text: (*text).to_owned(), value: PhantomData })
     }
 }
 
@@ -86,7 +86,7 @@ impl<T: Words> JsonSchema for Word<T> {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let words: Vec<&str> = T::words().into_iter().map(|(word, _)| word).collect();
+        let words: Vec<&str> = T::words().iter().map(|(word, _)| *word).collect();
         json_schema!({ "type": "string", "enum": words })
     }
 }
@@ -105,7 +105,7 @@ impl<T: Words> Scalar for T {
     }
 
     fn checked(raw: &Word<T>, place: &Place, report: &mut Report<'_>) -> Option<T> {
-        choice(&raw.text, &T::words(), place, report)
+        choice(&raw.text, T::words(), place, report)
     }
 }
 
