@@ -10,17 +10,17 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from vcpulab._arguments import check, check_optional
+from vcpulab._extras import require
+from vcpulab._texts import Texts, groups, several, single
 from vcpulab._work.effort import Effort, stated
 from vcpulab._work.progress import Progress, report
-from vcpulab.arguments import check, check_optional
 from vcpulab.errors import Interrupted, RequestError, ScenarioError
-from vcpulab.extras import require
 from vcpulab.results.addresses import find_all
 from vcpulab.results.addresses import slos as read_slos
 from vcpulab.results.run import Run
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario, Source, scenario_of, split
-from vcpulab.texts import Texts, groups, several, single
 
 if TYPE_CHECKING:
     from vcpulab.advice.answers import Differences, WhatIf

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vcpulab.extras import require
+from vcpulab._extras import require
 from vcpulab.results.statistics import Interval
 from vcpulab.show.charts import CHAR_PX, CONFIG, palette
 from vcpulab_evidence.studies.results import Missing, Results

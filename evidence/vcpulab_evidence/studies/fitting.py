@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vcpulab.extras import require
+from vcpulab._extras import require
 from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval
 from vcpulab_evidence.studies.calibration import Calibration

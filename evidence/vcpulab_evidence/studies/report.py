@@ -266,7 +266,7 @@ def _limits(study: Study) -> Iterator[Block]:
 
 def residuals(predicted: Sequence[Prediction]) -> "alt.TopLevelMixin":
     """A chart of the error of each cell by metric."""
-    from vcpulab.extras import require
+    from vcpulab._extras import require
     from vcpulab.show import charts as plots
 
     alt = require("altair", "report")

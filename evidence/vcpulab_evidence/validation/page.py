@@ -64,7 +64,7 @@ def _of_xen(agreement: Agreement) -> Iterator[Block]:
 
 def scatter(agreement: Agreement, metric: str) -> "alt.TopLevelMixin":
     """Predicted against recorded values of a metric, on the line where they are equal."""
-    from vcpulab.extras import require
+    from vcpulab._extras import require
     from vcpulab.show import charts as plots
 
     alt = require("altair", "report")

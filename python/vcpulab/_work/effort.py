@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from vcpulab.arguments import check, check_optional
+from vcpulab._arguments import check, check_optional
 from vcpulab.errors import RequestError
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from vcpulab._texts import Texts, several
 from vcpulab._work.effort import Effort
 from vcpulab._work.progress import Progress
 from vcpulab.advice.attempts import NOTHING, Attempts, attempts
@@ -37,7 +38,6 @@ from vcpulab.show.answer import Answer
 from vcpulab.show.document import Document
 from vcpulab.show.request_path import LINES_MAX
 from vcpulab.show.table import Table
-from vcpulab.texts import Texts, several
 
 SHOWN = 1.0
 """The least part that is listed, % of the time."""

@@ -114,7 +114,7 @@ def top(
         repeat_header: Repeat the headings before each domain.
         full_name: Do not cut long names.
     """
-    from vcpulab.extras import require
+    from vcpulab._extras import require
     from vcpulab.hypervisors import xentop
 
     extras: dict[xentop.Extra, bool] = {

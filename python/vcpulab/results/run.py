@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab._arguments import check
 from vcpulab._work.progress import Progress
-from vcpulab.arguments import check
 from vcpulab.errors import EngineError, Interrupted, RequestError
 from vcpulab.results import accessors, store
 from vcpulab.results import trace as traces

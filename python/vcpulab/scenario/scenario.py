@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 import tomli_w
 
 from vcpulab import _engine
+from vcpulab._arguments import check_optional
 from vcpulab._files import safe_open
-from vcpulab.arguments import check_optional
 from vcpulab.errors import ChangeError, RequestError
 from vcpulab.policy import OwnPolicy, Policies
 from vcpulab.scenario.model import Action, Client, Domain, Host, Model, Pool

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from vcpulab._engine import verdict_text
-from vcpulab.extras import require
+from vcpulab._extras import require
 from vcpulab.results.metrics import OF_ELAPSED, metric
 from vcpulab.results.request_path import KINDS
 from vcpulab.results.statistics import number

@@ -10,9 +10,9 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from vcpulab._extras import require
 from vcpulab._work.subprocesses import failure
 from vcpulab.errors import VcpulabError
-from vcpulab.extras import require
 
 _PROGRAM = """\
 import json, sys, vl_convert

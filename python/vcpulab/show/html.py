@@ -14,8 +14,8 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from vcpulab import _engine
+from vcpulab._extras import require
 from vcpulab._files import atomic
-from vcpulab.extras import require
 from vcpulab.show import drawing
 from vcpulab.show.document import Block, Chart, Contents, Drawing, Folded, Heading, Lines, Prose, SideBySide
 from vcpulab.show.table import Table

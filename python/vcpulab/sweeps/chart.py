@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vcpulab._extras import require
 from vcpulab._files import atomic
 from vcpulab.errors import RequestError
-from vcpulab.extras import require
 from vcpulab.results.addresses import Address
 from vcpulab.show import charts as plots
 from vcpulab.show import drawing, html

@@ -10,8 +10,8 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import parse_qs, urlsplit
 
+from vcpulab._extras import require
 from vcpulab.errors import RequestError, VcpulabError
-from vcpulab.extras import require
 from vcpulab.sweeps.work import Batch, Measured, measure
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from vcpulab.extras import require
+from vcpulab._extras import require
 from vcpulab.results.statistics import Interval
 from vcpulab.show.charts import COLOURS, dressed, rows_of
 from vcpulab_evidence.studies.cells import Cell

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from vcpulab._extras import require
 from vcpulab.advice.capacity.judging import worst
 from vcpulab.advice.capacity.words import sentences
-from vcpulab.extras import require
 from vcpulab.results.addresses import Slo
 from vcpulab.results.statistics import number
 from vcpulab.show.document import Block, Chart, Heading, Lines, Part

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from vcpulab.extras import require
+from vcpulab._extras import require
 
 _PARTS = 100_000
 """The number of parts in which a host's capacity is counted."""

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from vcpulab._extras import require
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.headline import in_words
-from vcpulab.extras import require
 from vcpulab.show import charts
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from vcpulab._extras import require
 from vcpulab._work.progress import Progress, overall
 from vcpulab.advice.capacity.occupancy import bottleneck, stations
 from vcpulab.advice.lateness import felt_ms
@@ -35,7 +36,6 @@ from vcpulab.advice.tuning.trials import Trials
 from vcpulab.advice.tuning.worth import Worth
 from vcpulab.advice.verdicts import Proven
 from vcpulab.errors import Interrupted
-from vcpulab.extras import require
 from vcpulab.results import cache
 from vcpulab.results.addresses import Address, Slo
 from vcpulab.results.run import Run
