@@ -180,7 +180,7 @@ class Scenario:
         policies: _FindPolicy | None = None,
         *,
         new_names: bool = False,
-    ) -> tuple[Scenario, str, list[tuple[list[str], int]], list[list[str]]]:
+    ) -> tuple[Scenario, str, list[tuple[list[str], int, str]], list[int], list[list[str]]]:
         """The scenario of a text with other settings; comments, order and formatting of the text stay.
 
         Args:
@@ -192,7 +192,8 @@ class Scenario:
             new_names: whether a full path may add a table.
 
         Returns:
-            The scenario, its text, the paths that are set with the number of the edit of each, and those left out.
+            The scenario, its text, the paths that are set, each with the number of its edit and its value in JSON, the
+            numbers of the edits that remove nothing, and the paths left out.
 
         Raises:
             ScenarioError: the result is no valid scenario; `edits` has for each problem the number of its edit.

@@ -78,8 +78,9 @@ impl Scenario {
             vcpulab_scenario::change(text, &edits, new_names, file, outside)
         })?;
         let Changed { scenario: checked, edited } = changed.map_err(|error| change_error(py, error))?;
-        let set = edited.set.into_iter().map(|field| (field.path, field.edit)).collect();
-        Ok((Scenario { checked, own }, edited.text, set, edited.left_out))
+        let set =
+            edited.set.into_iter().map(|field| (field.path, field.edit, field.value.to_string())).collect();
+        Ok((Scenario { checked, own }, edited.text, set, edited.absent, edited.left_out))
     }
 
     /// The scenario with another seed or number of replications.
@@ -152,8 +153,9 @@ impl Scenario {
     }
 }
 
-/// A changed scenario, its text, the full paths that are set, each with the number of its edit, and those that are left out.
-type ChangedScenario = (Scenario, String, Vec<(Vec<String>, usize)>, Vec<Vec<String>>);
+/// A changed scenario, its text, the full paths that are set, each with the number of its edit and its value in JSON, the numbers of
+/// the edits that remove nothing, and the paths that are left out.
+type ChangedScenario = (Scenario, String, Vec<(Vec<String>, usize, String)>, Vec<usize>, Vec<Vec<String>>);
 
 /// The result of work that may name files of a folder and policies that Python finds, and the policies that were found.
 fn outside<T: Send>(

@@ -49,6 +49,19 @@ fn a_topology_says_what_is_left_out() {
     assert!(read(cores, "[pool.other]\nscheduler = \"credit\"\npcpus = \"2-3\"").is_ok());
 }
 
+#[test]
+fn the_comment_on_a_parameter_that_is_left_out_has_the_value_in_force() {
+    let written = |param: &str| {
+        let text = with("", "").replace("credit", "sedf").replace("app =", &format!("{param}\napp ="));
+        let scenario = Scenario::parse(&text, "f.toml").unwrap_or_else(|problems| panic!("{problems}"));
+        scenario.to_toml().lines().find(|line| line.starts_with("# extratime")).map(str::to_owned)
+    };
+    assert_eq!(written("").unwrap(), "# extratime = 1 (default)");
+    let beside = written("period = 10000000\nslice = 1000000").unwrap();
+    assert_eq!(beside, "# extratime = 0 (left out beside other parameters)");
+    assert_eq!(written("weight = 5\nextratime = 1"), None);
+}
+
 /// The examples that the documentation uses.
 #[test]
 fn examples_are_right_and_have_no_doubts() {

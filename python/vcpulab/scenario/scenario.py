@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import tomli_w
 
@@ -116,7 +116,7 @@ class Scenario:
         """
         folder = folder or Path()
         removed = [(field, None) for field in fields]
-        return _changed(cls, text, removed, file=file, folder=folder, policies=Policies(folder))[0]
+        return _changed(cls, text, removed, file=file, folder=folder, policies=Policies(folder)).scenario
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -170,12 +170,10 @@ class Scenario:
         """
         if not isinstance(changes, Mapping):
             raise RequestError(field="changes", found=type(changes).__name__, allowed="a mapping of paths to values")
-        changed, fields, _ = self._changed(list(changes.items()), new_names=True)
-        used = set(fields.values())
-        for number, (path, value) in enumerate(changes.items()):
-            if value is None and number not in used:
-                raise ChangeError(f"`{path}` is not there to be removed")
-        return changed
+        edited = self._changed(list(changes.items()), new_names=True)
+        for path in edited.absent:
+            raise ChangeError(f"`{path}` cannot be removed: the scenario does not have this field")
+        return edited.scenario
 
     def changed(self, changes: Iterable[tuple[str, Any]], *, new_names: bool = False) -> "Changed":
         """The scenario with other values in some fields, as `change` makes it, and the fields that differ.
@@ -189,9 +187,8 @@ class Scenario:
             ScenarioError: all errors of the result; `edits` has the number of the change at fault for each problem.
             ChangeError: as for `change`; `edit` is the number of the change.
         """
-        given = list(changes)
-        changed, fields, left_out = self._changed(given, new_names=new_names)
-        return Changed(changed, {path: given[number][1] for path, number in fields.items()}, left_out)
+        edited = self._changed(list(changes), new_names=new_names)
+        return Changed(edited.scenario, edited.values, edited.left_out)
 
     def addressed(self, path: str) -> list[str]:
         """The full paths of the settings that a path means, which `change` would set: one, or one for each name.
@@ -209,14 +206,18 @@ class Scenario:
             raise _explained(error, [path]) from None
         return [join(steps) for steps in paths]
 
-    def _changed(
-        self, changes: Sequence[tuple[str, Any]], *, new_names: bool
-    ) -> tuple[Self, dict[str, int], list[str]]:
+    def _changed(self, changes: Sequence[tuple[str, Any]], *, new_names: bool) -> "_Edited[Self]":
         own = [OwnPolicy.of_class(value) if isinstance(value, type) else None for _, value in changes]
         policies = self._policies.beside([*self.policies.values(), *filter(None, own)])
         named = [(path, policy.name if policy else value) for (path, value), policy in zip(changes, own, strict=True)]
         kind, folder = type(self), self._folder
-        return _changed(kind, self._text, named, folder=folder, policies=policies, new_names=new_names)
+        edited = _changed(kind, self._text, named, folder=folder, policies=policies, new_names=new_names)
+        classes = {policy.name: value for (_, value), policy in zip(changes, own, strict=True) if policy}
+        values = {
+            path: classes.get(value, value) if isinstance(value, str) else value
+            for path, value in edited.values.items()
+        }
+        return edited._replace(values=values)
 
     @property
     def policies(self) -> dict[str, OwnPolicy]:
@@ -407,6 +408,18 @@ class Changed(NamedTuple):
     """Paths of parameters that the new scheduler does not have, and of what a reboot decides anew."""
 
 
+class _Edited(NamedTuple, Generic[_Kind]):
+    """A scenario with other settings, and what became of the changes."""
+
+    scenario: _Kind
+    values: dict[str, Any]
+    """Full path to the value that is set; `None`: removed."""
+    absent: list[str]
+    """Paths, as given, of changes that remove nothing."""
+    left_out: list[str]
+    """Full paths of the fields that are left out."""
+
+
 Source: TypeAlias = Scenario | str | PathLike[str]
 """A scenario, or the path of its file."""
 
@@ -492,20 +505,25 @@ def _changed(
     policies: Policies,
     file: str = "<scenario>",
     new_names: bool = True,
-) -> tuple[_Kind, dict[str, int], list[str]]:
-    """The scenario of a text with changes, full path to the number of the change, and the paths that are left out."""
+) -> "_Edited[_Kind]":
+    """The scenario of a text with changes."""
     edits = ", ".join(
         f"[{json.dumps(split(checked_path(path)))}, {_as_json_value(path, value)}]" for path, value in changes
     )
     try:
-        engine, text, fields, left_out = _engine.Scenario.changed(
+        engine, text, fields, absent, left_out = _engine.Scenario.changed(
             text, f"[{edits}]", file, folder, policies, new_names=new_names
         )
     except ChangeError as error:
         raise _explained(error, [path for path, _ in changes]) from None
     made = kind.__new__(kind)
     made._set(engine, text, folder, policies)
-    return made, {join(path): number for path, number in fields}, [join(path) for path in left_out]
+    return _Edited(
+        made,
+        {join(path): json.loads(value) for path, _, value in fields},
+        [changes[number][0] for number in absent],
+        [join(path) for path in left_out],
+    )
 
 
 def _explained(error: ChangeError, paths: Sequence[str]) -> ChangeError:

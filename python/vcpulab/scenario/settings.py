@@ -39,21 +39,7 @@ def apply(scenario: Scenario, words: Iterable[str], field: str = "changes") -> C
         if not equals or not split(path.strip()):
             raise RequestError(field=field, found=word, allowed="PATH=VALUE, such as domain.web.weight=512")
         changes.append((path.strip(), value_of(text.strip())))
-    changed = _changed(scenario, changes, given, field, new_names=False)
-    # pCPUs are text, although they are typed as numbers.
-    written = changed.scenario.written()
-    values = {path: _value_at(written, split(path), value) for path, value in changed.changes.items()}
-    return changed._replace(changes=values)
-
-
-def _value_at(document: Any, steps: Sequence[str], default: Any) -> Any:
-    """The value at a path of a document; `default` where it has none."""
-    for step in steps:
-        try:
-            document = document[int(step) if isinstance(document, list) else step]
-        except (KeyError, IndexError, TypeError, ValueError):
-            return default
-    return document
+    return _changed(scenario, changes, given, field, new_names=False)
 
 
 def change(

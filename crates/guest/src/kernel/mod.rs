@@ -169,7 +169,7 @@ impl Kernel {
         let id = TaskId(self.tasks.len() as u32);
         let vcpu = id.index() % self.vcpus.len();
         let begins = now + config.delay_ns;
-        let mut task = Task::new(app, vcpu, &config.script, begins, self.config.page_fault_ns, random);
+        let mut task = Task::new(app, vcpu, &config.script, begins, random);
         if config.softirq == Softirq::All {
             task.context = Context::Softirq;
         }
@@ -177,14 +177,13 @@ impl Kernel {
             task.go_in_stretches(stretch, first);
         }
         let mut sleeps = (config.delay_ns > Span::ZERO).then_some(begins);
-        // A task whose time is yet to come must not be kept from its sleep by those before it.
-        if sleeps.is_none() && task.is_timed(&config.script) {
-            match task.advance(&config.script, now) {
-                Demand::Kernel(Syscall::Sleep(until)) => sleeps = Some(until),
-                Demand::Kernel(Syscall::Ticks(ticks)) => {
+        // A task that begins with a sleep does not wait for it behind other tasks.
+        if sleeps.is_none() {
+            match task.begin_timed(&config.script, now) {
+                Some(Demand::Kernel(Syscall::Sleep(until))) => sleeps = Some(until),
+                Some(Demand::Kernel(Syscall::Ticks(ticks))) => {
                     sleeps = Some(self.vcpus[vcpu].after_ticks(now, ticks));
                 }
-                Demand::Compute(span) => task.state = State::Computes(span),
                 _ => {}
             }
         }
@@ -293,7 +292,7 @@ impl Kernel {
             tick.restart();
         }
         while task.state == State::Ready {
-            match task.advance(&config.script, now) {
+            match task.advance(&config.script, self.config.page_fault_ns, now) {
                 Demand::Compute(span) => task.state = State::Computes(span),
                 Demand::Io(io) => {
                     if config.softirq == Softirq::First {

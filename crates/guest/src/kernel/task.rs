@@ -154,7 +154,6 @@ pub(crate) struct Task {
     stretch: Option<Box<Stretch>>,
     deadlines: Option<Box<Deadlines>>,
     began: Time,
-    page_fault_ns: Span,
     random: Random,
     /// Steps taken at one instant, and that instant.
     free_steps: u32,
@@ -162,14 +161,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub fn new(
-        app: AppId,
-        vcpu: usize,
-        script: &Script,
-        now: Time,
-        page_fault_ns: Span,
-        random: Random,
-    ) -> Self {
+    pub fn new(app: AppId, vcpu: usize, script: &Script, now: Time, random: Random) -> Self {
         Task {
             app,
             vcpu: vcpu as u32,
@@ -187,7 +179,6 @@ impl Task {
             stretch: None,
             deadlines: Deadlines::of(script).map(Box::new),
             began: now,
-            page_fault_ns,
             random,
             free_steps: 0,
             stepped_at: now,
@@ -200,7 +191,7 @@ impl Task {
     }
 
     /// Whether the task's next step waits for a time.
-    pub fn is_timed(&self, script: &Script) -> bool {
+    fn is_timed(&self, script: &Script) -> bool {
         let timed = |step: &Step| {
             matches!(
                 step,
@@ -234,8 +225,18 @@ impl Task {
         }
     }
 
-    /// The task's next demand; the previous demand has been met.
-    pub fn advance(&mut self, script: &Script, now: Time) -> Demand {
+    /// Begins the next step if it waits for a time, and no further step. The demand of the step; `None` if its time is over.
+    pub fn begin_timed(&mut self, script: &Script, now: Time) -> Option<Demand> {
+        if !self.is_timed(script) {
+            return None;
+        }
+        let step = script.steps[self.position as usize];
+        self.position += 1;
+        self.begin(step, script, Span::ZERO, now)
+    }
+
+    /// The task's next demand; the previous demand has been met. `page_fault` is the CPU time of a page fault.
+    pub fn advance(&mut self, script: &Script, page_fault: Span, now: Time) -> Demand {
         if self.busy_until > now {
             return Demand::Compute((self.busy_until - now).min(RUNTIME_STEP));
         }
@@ -256,14 +257,14 @@ impl Task {
                 continue;
             };
             self.position += 1;
-            if let Some(demand) = self.begin(step, script, now) {
+            if let Some(demand) = self.begin(step, script, page_fault, now) {
                 return demand;
             }
         }
     }
 
     /// Begins a step, which may change the position of the next one. The demand of the step, if it has one.
-    fn begin(&mut self, step: Step, script: &Script, now: Time) -> Option<Demand> {
+    fn begin(&mut self, step: Step, script: &Script, page_fault: Span, now: Time) -> Option<Demand> {
         let syscall = |call| Some(Demand::Kernel(call));
         let io = |io| Some(Demand::Io(io));
         match step {
@@ -273,7 +274,7 @@ impl Task {
                 compute(self.random.spread(cost, script.spread_percent))
             }
             Step::ComputeDrawn(number) => compute(self.random.drawn(&script.distributions[number as usize])),
-            Step::PageFaults(count) => compute(i64::from(count) * self.page_fault_ns),
+            Step::PageFaults(count) => compute(i64::from(count) * page_fault),
             Step::Runtime(span) => {
                 self.busy_until = now + span;
                 compute(span.min(RUNTIME_STEP))

@@ -362,6 +362,13 @@ fn the_work_of_interrupts_spins_too() {
 }
 
 #[test]
+fn a_first_sleep_that_is_over_at_once_loses_no_step() {
+    let steps = vec![Step::Sleep(Span::ZERO), Step::Lock(0), compute(ns(10)), Step::Unlock(0), Step::Stop];
+    let mut kernel = kernel(2, vec![spinning(steps, 2)]);
+    assert_eq!([0, 1].map(|vcpu| kernel.next(vcpu, Time::ZERO)), [Next::Run(ns(10)), Next::Spin]);
+}
+
+#[test]
 fn applications_have_locks_of_their_own_unless_they_meet() {
     let locked =
         |shares_sync_objects| AppConfig { shares_sync_objects, ..app(vec![Step::Lock(0), compute(ns(10))]) };

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use crate::file::copies::{CLIENT, COUNT, DOMAIN, SERVER, Template};
+use crate::file::copies::{ACTION, CLIENT, COUNT, DOMAIN, SERVER, Template};
 use crate::file::raw::{RawClosedLoop, RawDomain, RawOpenLoop, RawScenario, RawStream};
 use crate::text::problem::closest;
 use crate::text::read::ReadTable as _;
@@ -50,6 +50,8 @@ impl AddressError {
 pub(super) struct Names<'t> {
     /// The tables of the text, with all copies.
     pub tables: &'t Json,
+    /// The tables as they are in the text, without copies: an action on several domains is one item there.
+    pub stated: &'t Json,
     /// The tables that stand for several.
     pub templates: &'t [Template],
 }
@@ -152,7 +154,8 @@ impl Names<'_> {
     /// Whether there is a value at a path in the text.
     pub fn is_in_text(&self, path: &[String]) -> bool {
         let is_of_template = matches!(path, [kind, name, ..] if self.template(kind, name).is_some());
-        is_of_template || value_at(self.tables, path).is_some()
+        let tables = if path[0] == ACTION { self.stated } else { self.tables };
+        is_of_template || value_at(tables, path).is_some()
     }
 
     fn template(&self, kind: &str, name: &str) -> Option<&Template> {

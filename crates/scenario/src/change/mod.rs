@@ -15,7 +15,7 @@ pub use address::{AddressError, NewNames};
 
 use crate::change::address::Names;
 use crate::edit::{Edit, EditError, edit};
-use crate::file::copies::{templates_of, written};
+use crate::file::copies::{in_text, templates_of, written};
 use crate::outside::Outside;
 use crate::scenario::Scenario;
 use crate::text::problem::{Problem, Problems};
@@ -37,6 +37,8 @@ pub struct Edited {
     /// The fields that are set or removed, each with the number of the edit that does so. Without those that were to be
     /// removed and are not in the text.
     pub set: Vec<Set>,
+    /// The numbers of the edits that remove a field and name none that is in the text.
+    pub absent: Vec<usize>,
     /// The paths of the fields that are left out with the old scheduler.
     pub left_out: Vec<Vec<String>>,
 }
@@ -130,13 +132,18 @@ pub fn edit_settings(
 ) -> Result<Edited, ChangeError> {
     let tables = written(text).map_err(EditError::Syntax)?;
     let templates = templates_of(text);
-    let names = Names { tables: &tables, templates: &templates };
+    let stated = in_text(text).map_err(EditError::Syntax)?;
+    let names = Names { tables: &tables, stated: &stated, templates: &templates };
     let mut set: Vec<Set> = Vec::new();
+    let mut absent: Vec<usize> = Vec::new();
     let mut place_of: BTreeMap<Vec<String>, usize> = BTreeMap::new();
     let mut by_pattern: BTreeSet<usize> = BTreeSet::new();
     for (edit, (steps, value)) in edits.iter().enumerate() {
         let paths = names.paths(steps, new_names).map_err(|error| ChangeError::Address { edit, error })?;
         let is_pattern = paths.len() > 1 || address::has_pattern(steps);
+        if value.is_null() && !paths.iter().any(|path| names.is_in_text(path)) {
+            absent.push(edit);
+        }
         for path in paths {
             let value = address::typed(&path, value);
             let place = place_of.get(&path).copied();
@@ -163,7 +170,7 @@ pub fn edit_settings(
     let left_out = left_out::left_out(&tables, &fields, outside);
     let removed = left_out.iter().map(|path| (path.clone(), Json::Null));
     let text = edit(text, &removed.chain(fields).collect::<Vec<_>>())?;
-    Ok(Edited { text, set, left_out })
+    Ok(Edited { text, set, absent, left_out })
 }
 
 /// The full paths of the settings that an address means in a text.
@@ -172,7 +179,7 @@ pub fn edit_settings(
 /// It means nothing, or more than one thing.
 pub fn addressed(text: &str, address: &[String]) -> Result<Vec<Vec<String>>, ChangeError> {
     let tables = written(text).map_err(EditError::Syntax)?;
-    let names = Names { tables: &tables, templates: &templates_of(text) };
+    let names = Names { tables: &tables, stated: &tables, templates: &templates_of(text) };
     let paths = names.paths(address, NewNames::Refused);
     paths.map_err(|error| ChangeError::Address { edit: 0, error })
 }

@@ -279,3 +279,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_action_is_counted_as_in_the_text_though_it_is_one_for_each_copy() {
+    let text = "[host]\nprofile = \"exact\"\nscheduler = \"credit\"\n[domain.web]\napp = [{ kind = \"hog\" }]\n\
+                [domain.batch]\ncount = 3\napp = [{ kind = \"hog\" }]\n\
+                [[action]]\nat = \"1s\"\npause = \"batch\"\n\
+                [[action]]\nat = \"2s\"\nadjust = \"web\"\nweight = 300\ncap = 50\n";
+    let steps = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
+    let edits = [(steps("action.1.cap"), Json::Null), (steps("web.cap"), Json::Null)];
+    let edited = edit_settings(text, &edits, NewNames::Refused, Outside::default()).unwrap();
+    assert!(!edited.text.contains("cap"), "{}", edited.text);
+    assert_eq!((edited.set.len(), &edited.absent[..]), (1, &[1][..]));
+}
+
+#[test]
+fn an_edit_that_a_later_edit_overrides_removes_a_field_all_the_same() {
+    let text = "[host]\nprofile = \"exact\"\nscheduler = \"credit\"\n[domain.batch]\ncount = 2\napp = [{ kind = \"hog\" }]\n\
+                [domain.batch1]\ncap = 10\n";
+    let edits = [
+        (vec!["batch*".to_owned(), "cap".to_owned()], Json::Null),
+        (vec!["batch1".to_owned(), "cap".to_owned()], json!(50)),
+    ];
+    let edited = edit_settings(text, &edits, NewNames::Refused, Outside::default()).unwrap();
+    assert!(edited.text.contains("cap = 50"), "{}", edited.text);
+    assert!(edited.absent.is_empty());
+}

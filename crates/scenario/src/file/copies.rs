@@ -21,7 +21,7 @@ use crate::text::read::{Node, document};
 pub(crate) const COUNT: &str = "count";
 pub(crate) const DOMAIN: &str = "domain";
 pub(crate) const CLIENT: &str = "client";
-const ACTION: &str = "action";
+pub(crate) const ACTION: &str = "action";
 /// The field by which a client, and an action, names its domain.
 pub(crate) const SERVER: &str = "server";
 
@@ -56,8 +56,21 @@ pub(crate) fn templates_of(text: &str) -> Vec<Template> {
 /// It is no TOML.
 pub fn written(text: &str) -> Result<serde_json::Value, String> {
     let (node, mut reader) = document(text, "").map_err(|problems| problems.to_string())?;
+    as_json(written_out(node, &mut reader.report))
+}
+
+/// The tables of a text as they are there, without copies.
+///
+/// # Errors
+/// It is no TOML.
+pub(crate) fn in_text(text: &str) -> Result<serde_json::Value, String> {
+    let (node, _) = document(text, "").map_err(|problems| problems.to_string())?;
+    as_json(node)
+}
+
+fn as_json(node: Node<'_>) -> Result<serde_json::Value, String> {
     let span = node.span();
-    let DeValue::Table(table) = written_out(node, &mut reader.report).into_inner() else {
+    let DeValue::Table(table) = node.into_inner() else {
         return Err("no table".to_owned());
     };
     let table = toml::Deserializer::from(Spanned::new(span, table));

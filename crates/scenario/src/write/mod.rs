@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use toml::{Table, Value};
 use vcpulab_host::{Scope, Span};
-use vcpulab_sched::ParamSpec;
+use vcpulab_sched::{ParamSpec, ReservationPart, Role};
 use vcpulab_spec::{DomainSpec, POOL_0, Spec};
 
 use crate::file::raw::{RawProfiler, RawRun, RawScenario};
@@ -104,12 +104,16 @@ fn left_out(path: &str, known: &Known<'_>) -> Vec<(&'static ParamSpec, String)> 
         }
         _ => return Vec::new(),
     };
-    let params = pool.generation.params.iter();
-    params
-        .filter(|param| param.scope == scope && given.get(param.name).is_none())
-        .map(|param| match default_value(param) {
-            Some(value) => (param, format!("{value} (default)")),
-            None => (param, "... (not given)".to_owned()),
+    let params = || pool.generation.params.iter().filter(|param| param.scope == scope);
+    let some_given = params().any(|param| given.get(param.name).is_some());
+    params()
+        .filter(|param| given.get(param.name).is_none())
+        .map(|param| match (param.role, default_value(param)) {
+            (Role::Reserved(ReservationPart::Extra { by_default: false }, _), _) if some_given => {
+                (param, "0 (left out beside other parameters)".to_owned())
+            }
+            (_, Some(value)) => (param, format!("{value} (default)")),
+            (_, None) => (param, "... (not given)".to_owned()),
         })
         .collect()
 }
