@@ -87,7 +87,7 @@ def test_a_change_takes_every_address_of_a_setting() -> None:
         starter.change({"wbe.weight": 512})
     with pytest.raises(ChangeError, match=r"`domain\.web\.weight` is set twice"):
         starter.change({"web.weight": 512, "domain.web.weight": 512})
-    with pytest.raises(ChangeError, match=r"`web\.cpa` is not there to be removed"):
+    with pytest.raises(ChangeError, match=r"`web\.cpa` cannot be removed"):
         starter.change({"web.cpa": None})
 
 

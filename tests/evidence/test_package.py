@@ -32,9 +32,10 @@ def test_where_the_package_is_missing_its_commands_say_what_to_install(
 ) -> None:
     monkeypatch.setattr(plugins, "places", lambda _group: {})
     assert main([name, "--help"]) == 2
-    assert capsys.readouterr().err == (
-        f"error: `vcpulab {name}` is in another package\n  hint: pip install {EVIDENCE}\n"
-    )
+    message, hint = capsys.readouterr().err.splitlines()
+    assert message == f"error: `vcpulab {name}` is in the package {EVIDENCE}"
+    assert "make build" in hint
+    assert "pip install" not in hint
 
 
 def test_where_the_package_is_missing_other_commands_and_completion_work(

@@ -139,7 +139,8 @@ def test_a_pool_without_cpus_of_its_own_is_left_out(fields_of: Any, cpus: str, t
     host, web, notes = fields_of(tmp_path, "credit", SECOND, POOLS.format(cpus))
     assert not host.get("pool")
     assert web.get("pool", "Pool-0") == "Pool-0"
-    assert f"pool second: its CPUs `{cpus}`, leave no pool; its domains are put with those of Pool-0" in notes
+    reason = f"its CPUs `{cpus}` leave no pool: none is online, or all are in it; its domains are in Pool-0"
+    assert f"pool second: {reason}" in notes
 
 
 @BOTH
@@ -147,6 +148,16 @@ def test_pools_are_renamed_where_a_scenario_does_not_take_their_names(fields_of:
     sched, pools = SECOND.replace("second", "real time"), POOLS.replace("second", "real time ").format("2-3")
     host, web, _ = fields_of(tmp_path, "credit", sched, pools)
     assert (list(host["pool"]), web["pool"]) == (["real-time"], "real-time")
+
+
+@BOTH
+def test_pools_whose_names_become_equal_stay_apart(fields_of: Any, tmp_path: Path) -> None:
+    sched = SECOND.replace("second", "real time") + "\n" + SECOND.replace("second", "real-time")
+    header, first, second = POOLS.format("2").splitlines()
+    further = [second.replace("second", "real time "), second.replace("second", "real-time").replace("2", "3")]
+    pools = "\n".join([header, first, *further, ""])
+    host, _, _ = fields_of(tmp_path, "credit", sched, pools)
+    assert sorted(host["pool"]) == ["real-time", "real-time-2"]
 
 
 @BOTH

@@ -137,7 +137,10 @@ def _main(given: list[str]) -> int:
     elif given[0] not in _BY_NAME:
         return _wrong(_unknown(given[0]))
     elif _function(command := _BY_NAME[given[0]]) is None:
-        return _wrong(f"`vcpulab {command.name}` is in another package\n  hint: pip install {command.package}")
+        hint = (
+            "`make build` in a checkout installs it; with a wheel of vcpulab, install the evidence wheel of its release"
+        )
+        return _wrong(f"`vcpulab {command.name}` is in the package {command.package}\n  hint: {hint}")
     else:
         return _command(given)
     sys.stdout.flush()

@@ -129,12 +129,12 @@ def _flat(pcpus: int) -> Topology:
 
 
 def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> PcpuMap | None:
-    """The pCPUs that `xl info` lists; `None`: it says no number.
+    """The pCPUs that `xl info` lists; `None`: the number of CPUs is not listed.
 
     Args:
-        info: it.
-        notes: where to say what a scenario cannot express, or what is assumed.
-        lister: what lists CPUs one by one.
+        info: the output of `xl info`.
+        notes: receives a note for each assumption, and for each value that a scenario cannot have.
+        lister: the command that lists CPUs one by one.
     """
     if info.cpus:
         return _of_table(info, notes, lister)

@@ -17,7 +17,7 @@ from vcpulab.hosts.xen_params import accepted, scheduler_params
 from vcpulab.hosts.xen_release import Rules, params_of, rules_of
 from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario.catalogue import generation_of
-from vcpulab.scenario.names import plain_name
+from vcpulab.scenario.names import free_name, plain_name
 from vcpulab.scenario.parameters import Param
 
 KINDS: tuple[Kind, ...] = (
@@ -50,6 +50,8 @@ class Pool:
     """The CPUs in the host's numbers; `None`: not listed."""
     pcpus: str | None = None
     """The CPUs as a scenario numbers them; `None`: those that no other pool has."""
+    key: str = POOL_0
+    """The name in a scenario."""
     is_assumed: bool = False
     """`True`: no listing names a scheduler that this program has."""
     notes: tuple[str, ...] = ()
@@ -104,18 +106,24 @@ class XenHost:
             [None, '2-3']
             >>> for note in notes:
             ...     print(note)
-            pool two: its CPUs `7`, leave no pool; its domains are put with those of Pool-0
-            pool two: its CPUs are not listed (`xl cpupool-list -c` does); its domains are put with those of Pool-0
+            pool two: its CPUs `7` leave no pool: none is online, or all are in it; its domains are in Pool-0
+            pool two: its CPUs are not listed (`xl cpupool-list -c` lists them); its domains are in Pool-0
         """
         first, *further = self.pools
         pools = [first]
         for pool in further:
             pcpus = None if pool.cpus is None else placed.of_host(pool.cpus)
             if pcpus not in (None, "all"):
-                pools.append(replace(pool, pcpus=pcpus))
+                key = free_name(plain_name(pool.name), [earlier.key for earlier in pools])
+                pools.append(replace(pool, pcpus=pcpus, key=key))
                 continue
-            reason = f"`{pool.cpus}`, leave no pool" if pool.cpus else "are not listed (`xl cpupool-list -c` does)"
-            notes.append(f"pool {pool.name}: its CPUs {reason}; its domains are put with those of {first.name}")
+            if not pool.cpus:
+                reason = "are not listed (`xl cpupool-list -c` lists them)"
+            elif not placed.numbered:
+                reason = f"`{pool.cpus}` cannot be translated without `xl info -n`"
+            else:
+                reason = f"`{pool.cpus}` leave no pool: none is online, or all are in it"
+            notes.append(f"pool {pool.name}: its CPUs {reason}; its domains are in {first.name}")
         return replace(self, pools=tuple(pools))
 
     def rules(self, pool: Pool) -> Rules | None:
@@ -143,7 +151,7 @@ class XenHost:
         pool = self.pool_of(domain)
         fields: dict[str, Any] = {"vcpus": vcpus}
         if pool is not self.pools[0]:
-            fields["pool"] = plain_name(pool.name)
+            fields["pool"] = pool.key
         params = {param: spec for param, spec in self.params(pool).items() if spec["scope"] == "domain"}
         fields |= accepted(name, domain.params, params, vcpus, notes=notes, path=domain.scheduled_by)
         for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):
@@ -214,7 +222,7 @@ def _pool(name: str, listed: ListedPool | None, sched: Sched | None, info: Info)
     notes: list[str] = []
     if scheduler is None:
         shown = ", ".join(f"`{candidate}`" for candidate in named)
-        reason = f"{shown} is none that this program has" if shown else "no listing says which; it is Xen's default"
+        reason = f"{shown} is not supported" if shown else "no listing says which; it is Xen's default"
         notes.append(f"scheduler = {_DEFAULT}: {reason}")
     used = scheduler or _DEFAULT
     params = {} if sched is None else scheduler_params(sched, used, params_of(used, info.settings), notes)

@@ -149,7 +149,7 @@ def _counted(domains: Mapping[str, Domain], host: _Host) -> dict[str, Domain]:
     """The domains with a number of vCPUs each, where no listing says it: Dom0's by the hypervisor's command line."""
     unknown = [name for name, domain in domains.items() if domain.vcpus is None and name != DOM0]
     if unknown:
-        host.notes.append(f"{in_short(unknown)}: no listing says how many vCPUs; one")
+        host.notes.append(f"{in_short(unknown)}: number of vCPUs not listed; 1 is assumed")
     counted = {name: _with_vcpus(name, domain, host) for name, domain in domains.items()}
     dom0 = counted.get(DOM0)
     if dom0 is not None and not dom0.affinity and is_pinned(host.options) and host.map.numbered:
@@ -279,7 +279,7 @@ def _pool_lines(host: _Host) -> Iterator[str]:
         if free:
             host.notes.append(f"pCPUs {spans(free)} are in no pool; here they are in {POOL_0}")
     for pool in further_pools:
-        yield from ("", f"[pool.{key(plain_name(pool.name))}]", f"pcpus = {toml(pool.pcpus)}")
+        yield from ("", f"[pool.{key(pool.key)}]", f"pcpus = {toml(pool.pcpus)}")
         yield from _scheduler_lines(host, pool)
 
 

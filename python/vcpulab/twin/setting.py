@@ -14,7 +14,6 @@ from vcpulab.hosts.xen_host import Pool, XenHost
 from vcpulab.hypervisors.command_line import read_options
 from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario.catalogue import generation_of
-from vcpulab.scenario.names import plain_name
 from vcpulab.twin.sources import Sources
 
 
@@ -130,7 +129,7 @@ class Setting:
     def around(self) -> dict[str, Any]:
         """The tables around domains: CPU pools of a Xen host, control groups of a KVM host."""
         if self.sources.kvm is None:
-            tables = {plain_name(pool.name): self._pool(pool) for pool in self.xen.pools[1:]}
+            tables = {pool.key: self._pool(pool) for pool in self.xen.pools[1:]}
             return {"pool": tables} if tables else {}
         roles = self.sources.roles
         daemons = [daemon.cgroup for daemon in roles.daemons.values() if daemon.serves is None]
