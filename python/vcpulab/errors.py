@@ -58,6 +58,10 @@ class RequestError(VcpulabError, ValueError):
         super().__init__(reason)
         self.reason, self.field, self.found, self.allowed, self.hint = reason, field, found, allowed, hint
 
+    def set_value(self, value: object) -> None:
+        """Sets the value that was given."""
+        self.found = value
+
     def __str__(self) -> str:
         return self.text(self.field)
 

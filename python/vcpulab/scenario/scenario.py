@@ -529,7 +529,7 @@ def _changed(
 def _explained(error: ChangeError, paths: Sequence[str]) -> ChangeError:
     """An error of the engine with the path at fault, and with the names that were probably meant."""
     if error.edit is not None:
-        error.found = paths[error.edit]
+        error.set_value(paths[error.edit])
     if error.unknown is not None:
         error.allowed = shortlist(error.unknown, error.choices) or "none, the scenario has none"
         error.hint = did_you_mean(error.unknown, error.choices)

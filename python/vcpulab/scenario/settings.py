@@ -82,7 +82,7 @@ def _changed(
     except ChangeError as error:
         if error.reason is not None:
             given = [path for path, _ in changes] if not any(words) else list(filter(None, words))
-            error.found = ", ".join(given) if error.edit is None else words[error.edit] or error.found
+            error.set_value(", ".join(given) if error.edit is None else words[error.edit] or error.found)
             error.field = field
         raise
 
