@@ -148,7 +148,7 @@ impl DriverDomain {
 #[derive(Debug)]
 pub(crate) struct DriverDomains {
     backends: Table<BackendId, Backend>,
-    /// Most guests are none.
+    /// The driver domain of each guest that is one.
     of_guests: Table<GuestId, Option<Box<DriverDomain>>>,
     /// Whether only one vCPU of a driver domain at a time handles packets.
     take_turns: bool,
@@ -161,7 +161,7 @@ impl DriverDomains {
         DriverDomains { backends: Table::new(), of_guests: Table::new(), take_turns }
     }
 
-    /// Adds the next guest, which is none of them.
+    /// Adds a guest that is no driver domain.
     pub fn add_guest(&mut self) {
         self.of_guests.push(None);
     }

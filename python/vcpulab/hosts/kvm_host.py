@@ -56,7 +56,7 @@ class Vm:
 
 @dataclass
 class KvmHost:
-    """All that is known."""
+    """A KVM host: its kernel, VMs, threads and control groups."""
 
     linux: Linux = field(default_factory=Linux)
     info: Info = field(default_factory=lambda: Info({}))

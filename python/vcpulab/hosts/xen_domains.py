@@ -171,7 +171,7 @@ class Reader:
         return domains
 
     def _add_list(self) -> set[str]:
-        """Adds the domains of `xl list`; those that are left out are the answer."""
+        """Adds the domains of `xl list`. Returns the names of the domains that do not run."""
         gone = set()
         for row in last(self._reads, "xl-list"):
             name = self._names.domain_name(row.name, row.number)

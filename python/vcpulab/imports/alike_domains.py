@@ -8,7 +8,7 @@ from vcpulab.imports.work import IDLE_PERCENT, PERCENT
 from vcpulab.scenario.names import in_short
 
 _SAME = 1.2
-"""Numbered domains with the same settings are alike if the busiest uses so many times what the least busy one does."""
+"""The largest ratio of CPU use, busiest to least busy, of numbered domains that are taken to be alike."""
 
 
 def alike(

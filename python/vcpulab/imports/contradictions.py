@@ -1,4 +1,4 @@
-"""CPU use in listings that domains or their host cannot have had."""
+"""CPU use in listings that exceeds the vCPUs of a domain or the host."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,7 +9,7 @@ _TOLERATED_PERCENT = 5.0
 
 
 def contradictions(uses: Iterable[tuple[str, float | None, int, str]], pcpus: int) -> Iterator[str]:
-    """The notes on CPU use above what there is.
+    """The notes on CPU use that exceeds the vCPUs or the host.
 
     Args:
         uses: of each domain its name, its CPU use in % of a pCPU (`None`: not known), its number of vCPUs, and what

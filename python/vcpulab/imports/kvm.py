@@ -106,7 +106,7 @@ def scenario_of(
         notes.append(f"nothing runs in the VMs, as no listing tells their CPU use: {lister}")
         hint = f"CPU use first: {lister}"
     elif unmeasured:
-        notes.append(f"{in_short(unmeasured)}: no listing tells their CPU use; nothing runs in there")
+        notes.append(f"{in_short(unmeasured)}: no listing has their CPU use; they get no work")
     measured = ((name, use) for name, use in uses.items() if use is not None)
     notes += contradictions(
         ((name, use.percent, vms[name].machine.vcpus or 1, use.measured_by) for name, use in measured), placed.pcpus

@@ -26,8 +26,8 @@ def work(domain: str, used: float | None, vcpus: int, measured_by: str, each: Se
     Args:
         domain: the domain's name.
         used: % of a pCPU; `None`: not known.
-        vcpus: how many it has.
-        measured_by: what says so.
+        vcpus: the number of vCPUs.
+        measured_by: the tool that measured the CPU use.
         each: the same of each vCPU; empty: not known.
     """
     if used is None or used <= IDLE_PERCENT:

@@ -99,7 +99,7 @@ def scenario_of(
 _OF_HOST = ("xl-sched", "xl-info", "xl-dmesg", "xl-cpupool-list", "xenpm")
 """Kinds that the fields of the host and of pools are of."""
 _SINGLE = ("xl-list", "xl-vcpu-list", "xl-info", "xenpm", "xentop")
-"""Kinds of which one listing says all."""
+"""Kinds of which only the last listing is used."""
 
 
 def _replaced(reads: Sequence[Read]) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _host_lines(host: _Host, profile: str | None, toolstack: Toolstack | None) -
     if profile is not None:
         yield f"profile = {toml(profile)}"
     else:
-        yield 'profile = "generic"       # assumed: xl does not say what things cost on this machine'
+        yield 'profile = "generic"       # assumed: xl does not list the costs of this machine'
     if toolstack is not None:
         yield f"toolstack = {toml(toolstack)}"
     for name, value in host.map.fields().items():
@@ -312,7 +312,7 @@ def _use(host: XenHost, notes: list[str]) -> dict[str, float]:
         notes.append(f"{in_short(unknown)}: CPU use by xentop is left out: no listing has these domains")
     if unlisted:
         notes.append(
-            f"{in_short(unlisted)}: not listed by xentop, or with a name cut; nothing runs in there (-f: full names)"
+            f"{in_short(unlisted)}: not listed by xentop, or with a name cut; it gets no work (-f: full names)"
         )
     return used
 

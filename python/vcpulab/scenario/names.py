@@ -52,7 +52,7 @@ def did_you_mean(word: str, names: Iterable[str]) -> str | None:
 def in_short(names: Sequence[str]) -> str:
     """Several things in a few words: rows of numbered ones by their ends, and of many how many more there are.
 
-    Of rows with gaps the number of names is told.
+    A row with gaps shows its number of names.
 
     Examples:
         >>> in_short(["batch01", "batch02", "batch03"]), in_short(["batch1", "batch3"])

@@ -20,7 +20,7 @@ from vcpulab.scenario.names import did_you_mean, shortlist
 from vcpulab.scenario.problems import Problem
 
 AT_BOOT = "idle_tick_at"
-"""The field of a domain that no administrator sets: it comes out as a host boots."""
+"""The field of a domain that is set when the host boots, not by an administrator."""
 _Kept = TypeVar("_Kept")
 _Kind = TypeVar("_Kind", bound="Scenario")
 _STEP = re.compile(r'"(?P<quoted>[^"]*)"|(?P<bare>[^."]+)')

@@ -12,7 +12,7 @@ from vcpulab.scenario.names import in_short as names_in_short
 from vcpulab.scenario.scenario import Changed, Scenario, join, split
 
 COUNT = "count"
-"""The field of a domain that says how many like it there are."""
+"""The field with the number of copies of a domain."""
 
 
 def apply(scenario: Scenario, words: Iterable[str], field: str = "changes") -> Changed:
@@ -110,7 +110,7 @@ def _scheduler_meant(path: str, word: str) -> str | None:
     meant = _SCHEDULER_SYNONYMS.get(word.strip('"').lower())
     if meant is None or split(path)[-1:] != ["scheduler"]:
         return None
-    return f'did you mean `{meant}`? it is one of a KVM host: host.hypervisor = "kvm"'
+    return f'did you mean `{meant}`? it is a scheduler of KVM hosts: host.hypervisor = "kvm"'
 
 
 def value_of(text: str) -> Any:

@@ -11,11 +11,11 @@ use crate::script::{Call, DiskAccess, Peer, Script, Step};
 /// CPU time between two looks of a `Runtime` step at the clock. (rt-app's own busy loop works 32 us between them.)
 const RUNTIME_STEP: Span = Span::from_us(32);
 
-/// Steps without CPU time at one instant after which they cost some: a script that goes round without computing or
-/// waiting would never let time pass.
+/// Number of steps without CPU time at one instant after which they cost some: a script that loops without computing or
+/// waiting would stay at one instant forever.
 const FREE_STEPS_MAX: u32 = 10_000;
 
-/// CPU time of that number of steps then: some ten for each, as for a system call that has nothing to do.
+/// CPU time of that number of steps: about 10 ns a step, as for a system call that has nothing to do.
 const FREE_STEPS: Span = Span::from_us(100);
 
 /// A request to a service.
@@ -61,7 +61,7 @@ pub enum Io {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub(crate) enum Syscall {
-    /// Sleep until then.
+    /// Sleep until this time.
     Sleep(Time),
     /// Sleep until the kernel has had this number of ticks.
     Ticks(u32),
@@ -71,7 +71,7 @@ pub(crate) enum Syscall {
     Lock(u32),
     /// Give a lock back.
     Unlock(u32),
-    /// Wait at a point, and give a lock back for it.
+    /// Wait at a point; release a lock meanwhile.
     Wait { at: u32, unlocks: Option<u32> },
     /// Wake the tasks that wait at a point: all, or the first.
     Wake { at: u32, all: bool },

@@ -58,7 +58,7 @@ fn touch(network: &mut Network, step: &Step, vcpu: VcpuId) -> DeviceCosts {
 
 /// Ends the step of a packet: carries it to its next place. The packet, if it is for the domain itself.
 ///
-/// The connection of the packet may have ended since the step began: then the packet goes to where such packets go.
+/// The connection of the packet may have ended since the step began: then the packet is dropped, or leaves by the link.
 pub(crate) fn carry(
     ctx: &mut WorldContext<'_>,
     network: &mut Network,

@@ -10,7 +10,7 @@ use crate::storage::blkback::BlkbackWork;
 /// Costs of packets inside a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCosts {
-    /// Taking one event, whatever came with it.
+    /// Taking one event, however many packets came with it.
     pub upcall_ns: Span,
     /// Receiving a packet: netfront and network stack.
     pub receive_ns: Span,

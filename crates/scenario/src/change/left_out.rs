@@ -17,7 +17,7 @@ const POOL: &str = "pool";
 const SCHEDULER: &str = "scheduler";
 const GENERATION: &str = "generation";
 
-/// The field of a domain that no administrator sets: it comes out when a host boots.
+/// The field of a domain that is set when the host boots, not by an administrator.
 const AT_BOOT: &str = "idle_tick_at";
 
 /// The paths of the fields in a text that these changes leave without an owner: parameters that the new scheduler or its

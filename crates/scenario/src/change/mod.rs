@@ -1,4 +1,4 @@
-//! Changes of settings: a scenario's text with other values, and the scenario that it is then.
+//! Changes of settings: the new text of a scenario, and the checked scenario.
 //!
 //! A change goes through four steps: [`address`] makes full paths of addresses such as `web.weight`; [`left_out`] finds the
 //! fields that another scheduler does not have; [`edit`] sets and removes values in the user's own text; and the result is
@@ -73,7 +73,7 @@ pub enum ChangeError {
         /// The full path.
         path: String,
     },
-    /// The text cannot be edited so.
+    /// The edit does not fit the structure of the text.
     #[error("{0}")]
     Edit(#[from] EditError),
     /// The result is not a valid scenario.
@@ -176,7 +176,7 @@ pub fn edit_settings(
 /// The full paths of the settings that an address means in a text.
 ///
 /// # Errors
-/// It means nothing, or more than one thing.
+/// The address matches no setting, or is ambiguous.
 pub fn addressed(text: &str, address: &[String]) -> Result<Vec<Vec<String>>, ChangeError> {
     let tables = written(text).map_err(EditError::Syntax)?;
     let names = Names { tables: &tables, stated: &tables, templates: &templates_of(text) };

@@ -45,7 +45,7 @@ pub(crate) fn host(
     refuse_but(checker, &raw_host.bare_metal, &false, NO_DRIVERS);
     let no_unit = "`cpu` on a KVM host: Linux has no other unit";
     refuse_but(checker, &raw_host.sched_gran, &Granularity::Cpu, no_unit);
-    let of_xen = "`contract` on a KVM host: the other is a toolstack of Xen";
+    let of_xen = "`contract` on a KVM host: `release` models Xen's toolstack";
     refuse_but(checker, &raw_host.creation, &Creation::Contract, of_xen);
     refuse_table(
         checker,
@@ -140,8 +140,7 @@ fn cgroup(checker: &mut Checker<'_, '_>, raw: &RawCgroup, place: &Place, version
     if let Some(At { place: at, .. }) = &raw.burst_us.0 {
         match quota {
             None if burst > Span::ZERO => {
-                let problem =
-                    Problem::says("there is no quota that a burst could go beyond").found(us(burst));
+                let problem = Problem::says("a burst needs a quota").found(us(burst));
                 checker.report.error(at, problem.hint(format!("add `quota_us` to [{}]", place.field)));
             }
             Some(most) if !GroupConfig::takes_burst(quota, burst) => {
@@ -163,7 +162,7 @@ fn cgroup(checker: &mut Checker<'_, '_>, raw: &RawCgroup, place: &Place, version
 
 /// A VM or daemon of a KVM host. Fields that it does not have are reported.
 pub(crate) fn guest(checker: &mut Checker<'_, '_>, name: &At<String>, raw: &RawDomain, pcpus: u32) -> Guest {
-    for (taken, whose) in [(DOM0, "a KVM host has none"), (HOST, "it is that of the host's own threads")] {
+    for (taken, whose) in [(DOM0, "a KVM host has none"), (HOST, "reserved for the host's own threads")] {
         if name.value == taken {
             let problem = Problem::says(format!("no domain can have this name here: {whose}")).found(taken);
             let hint = "a daemon of the host is a domain with `daemon = true`";

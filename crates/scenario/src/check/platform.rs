@@ -23,7 +23,9 @@ pub(crate) fn platform(
     let drivers = raw.drivers(checker.report);
     match (raw.bare_metal(checker.report), &raw.drivers.0) {
         (true, Some(At { place, .. })) => {
-            checker.report.error(place, Problem::says("on bare metal there is neither"));
+            checker
+                .report
+                .error(place, Problem::says("not allowed on bare metal: the one domain has the drivers"));
             Platform::BareMetal
         }
         (true, None) => Platform::BareMetal,

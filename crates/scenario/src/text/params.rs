@@ -1,4 +1,4 @@
-//! Fields that are a scheduler's or an application's, not the file format's.
+//! Fields of tables that are parameters of schedulers and applications.
 
 use serde::Serialize;
 use toml::de::DeValue;
@@ -24,7 +24,7 @@ impl Read for RawParam {
             DeValue::Boolean(value) => Some(RawParam::Flag(*value)),
             DeValue::String(value) => Some(RawParam::Word(value.clone().into_owned())),
             DeValue::Array(_) => Vec::read(node, reader).map(RawParam::Timetable),
-            // Whatever else it is, an integer is what most parameters take.
+            // Anything else is read as an integer, so that the error asks for one.
             _ => i64::read(node, reader).map(RawParam::Int),
         }
     }

@@ -171,7 +171,7 @@ scalars! {
     };
 }
 
-/// Declares values that are fields of another type: `TYPE as RAW: the raw value, if there is one;`.
+/// Declares conversions of checked values to fields: `TYPE as RAW: the raw value, if there is one;`.
 macro_rules! written {
     ($($type:ty as $raw:ty $(where $param:ident)?: $to_raw:expr;)*) => {$(
         impl$(<$param: Words>)? From<$type> for Field<$raw> {
