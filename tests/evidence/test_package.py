@@ -45,3 +45,11 @@ def test_where_the_package_is_missing_other_commands_and_completion_work(
     assert not set(OFFERED) & set(app())
     assert main(["--help"]) == main(["schema"]) == main(["completion", "bash"]) == 0
     assert NAMES[0] not in capsys.readouterr().out
+
+
+def test_a_package_that_cannot_be_loaded_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(plugins, "places", lambda _group: {"study": "vcpulab_absent:study"})
+    assert main(["study", "list"]) == 2
+    assert "hint: install vcpulab and vcpulab-evidence of one release" in capsys.readouterr().err

@@ -200,7 +200,8 @@ def _command(given: list[str]) -> int:
     from vcpulab.cli import outputs, terminal
     from vcpulab.errors import RecordingError, RequestError, ScenarioError, VcpulabError
 
-    root = app(given[0])
+    described = _BY_NAME[given[0]]
+    root = app(described.name)
     try:
         command, bound, _ = root.parse_args(given, exit_on_error=False, print_error=False)
         if not isinstance(getattr(command, "__self__", None), App):
@@ -220,6 +221,11 @@ def _command(given: list[str]) -> int:
         message, status = error.text(_option(root, given, error.field)), WRONG
     except VcpulabError as error:
         message, status = str(error), WRONG if isinstance(error, RecordingError) else FAILED
+    except ImportError as error:
+        if described.module is not None:
+            raise
+        hint = f"install vcpulab and {described.package} of one release, or from one checkout (`make build`)"
+        message, status = f"`vcpulab {described.name}` cannot be loaded: {error}\n  hint: {hint}", WRONG
     except OSError as error:
         from vcpulab.cli.files import reason
 
