@@ -342,7 +342,7 @@ def test_pools_by_node() -> None:
     assert (its["domain"]["web"]["pool"], its["domain"]["web"]["weight"]) == ("Pool-node1", 128)
     assert "pool Pool-node0 is Pool-0 here" in made.notes
     without = host(epyc(), more=listings)
-    assert any("pool Pool-node1: its CPUs are not listed (`xl cpupool-list -c` does)" in note for note in without.notes)
+    assert any("pool Pool-node1: its CPUs are not listed (see `xl cpupool-list -c`)" in note for note in without.notes)
 
 
 def test_lists_with_pools_and_nodes_are_read(tmp_path: Path) -> None:

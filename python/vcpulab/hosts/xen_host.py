@@ -107,7 +107,7 @@ class XenHost:
             >>> for note in notes:
             ...     print(note)
             pool two: its CPUs `7` leave no pool: none is online, or all are in it; its domains are in Pool-0
-            pool two: its CPUs are not listed (`xl cpupool-list -c` lists them); its domains are in Pool-0
+            pool two: its CPUs are not listed (see `xl cpupool-list -c`); its domains are in Pool-0
         """
         first, *further = self.pools
         pools = [first]
@@ -118,7 +118,7 @@ class XenHost:
                 pools.append(replace(pool, pcpus=pcpus, key=key))
                 continue
             if not pool.cpus:
-                reason = "are not listed (`xl cpupool-list -c` lists them)"
+                reason = "are not listed (see `xl cpupool-list -c`)"
             elif not placed.numbered:
                 reason = f"`{pool.cpus}` cannot be translated without `xl info -n`"
             else:

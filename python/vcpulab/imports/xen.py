@@ -326,7 +326,7 @@ def _usual_nodes(topology: Topology, masks: Sequence[str]) -> list[int]:
 def _table(name: str, domain: Domain, used: float | None, host: _Host, count: int) -> Iterator[str]:
     vcpus, pool = domain.vcpus or 1, host.xen.pool_of(domain)
     if pool.name != domain.pool and domain.pool not in (None, POOL_0):
-        host.notes.append(left_out(name, "pool", domain.pool, "its CPUs are not listed (`xl cpupool-list -c` does)"))
+        host.notes.append(left_out(name, "pool", domain.pool, "its CPUs are not listed (see `xl cpupool-list -c`)"))
     fields = host.xen.fields_of(name, domain, vcpus, host.map, host.notes)
     yield f"[domain.{key(name)}]"
     if count > 1:
