@@ -207,7 +207,7 @@ def test_another_scheduler_is_simulated_but_not_scored(tmp_path: Path) -> None:
     host = kvm_host(tmp_path)
     under_credit2 = Twin(host, scheduler="credit2")
     document = under_credit2.scenario.to_dict()
-    assert (document["host"].get("hypervisor"), document["host"]["scheduler"]) == (None, "credit2")
+    assert (document["host"]["hypervisor"], document["host"]["scheduler"]) == ("xen", "credit2")
     assert set(document["domain"]) == {"shop", "batch"}, "Xen has no threads of a host"
     with pytest.raises(RequestError, match="recorded under linux-eevdf: what a twin does under credit2"):
         under_credit2.score()
