@@ -428,8 +428,12 @@ def xen_phases(folders: Sequence[Path]) -> Iterator[Row]:
         off: dict[str, list[tuple[float, float]]] = {}
         for demands, there in pairs:
             setting = there.setting
-            known = _Elsewhere(setting.host, setting.domains, setting.pools, there.twin.scenario.to_dict()["domain"])
-            units = [Unit(demands, one).measure(lambda _: True) for one in (there, replace(there, setting=known))]
+            with_its_boot = _Elsewhere(
+                setting.host, setting.domains, setting.pools, there.twin.scenario.to_dict()["domain"]
+            )
+            units = [
+                Unit(demands, one).measure(lambda _: True) for one in (there, replace(there, setting=with_its_boot))
+            ]
             for (of, metric), recorded in there.values.items():
                 name = f"{of} {metric}"
                 if recorded and all(name in one for unit in units for one in unit):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -387,6 +388,8 @@ def test_the_command_answers_as_json(vcpulab: Said) -> None:
     page = Path("page.html").read_text()
     assert "users.response_p99" in page
     assert "vCPU 0 of web" in page
+    assert '<table class="prose">' in page, "the sentences on stations are wrapped"
+    assert re.search(r">users\.response_p99 &lt;=? 60 ?ms</th>", page), "a page has room for a whole name"
     assert '<th scope="col" class="text">measured</th>' in page, (
         "words are no column of numbers, which end to the right"
     )

@@ -159,7 +159,7 @@ def test_tune_types_the_toolstacks_commands(command: Vcpulab, tmp_path: Path) ->
 
 def test_threads_of_the_host_are_stations_and_legs() -> None:
     scenario = kvm({"disk": {}, "iothreads": 1}, pcpus=6)
-    assert [str(one) for one in host_threads(scenario.model)] == ["vhost thread of web", "I/O thread of web"]
+    assert [str(thread) for thread in host_threads(scenario.model)] == ["vhost thread of web", "I/O thread of web"]
     run = vcpulab.run(scenario)
     found = {one.name: one for one in stations(run, ["web"])}
     assert found["vhost thread of web"].kind == "host thread"

@@ -84,11 +84,11 @@ def test_sources_that_another_thread_kept_from_being_parsed_are_parsed_again(mon
 
 
 def test_sources_are_those_that_are_imported_in_turn() -> None:
-    found = cache.sources("vcpulab_evidence.studies.unit")
-    assert {f"vcpulab_evidence.studies.{name}" for name in ("unit", "window")} < set(found)
-    assert "vcpulab.results.statistics" in found
-    assert all(file.is_file() for file in found.values())
-    modules = ["vcpulab.advice.tuning.search", "vcpulab.sweeps.work", *found]
+    sources = cache.sources("vcpulab_evidence.studies.unit")
+    assert {f"vcpulab_evidence.studies.{name}" for name in ("unit", "window")} < set(sources)
+    assert "vcpulab.results.statistics" in sources
+    assert all(file.is_file() for file in sources.values())
+    modules = ["vcpulab.advice.tuning.search", "vcpulab.sweeps.work", *sources]
     decides_nothing = ("vcpulab.show", "vcpulab.cli")
     assert not [name for name in cache.sources(*modules) if name.startswith(decides_nothing)]
     with pytest.raises(ModuleNotFoundError, match=r"no module `vcpulab\.nothing`"):

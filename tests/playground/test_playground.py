@@ -279,8 +279,8 @@ def test_metrics_and_differences_are_those_of_the_command_line() -> None:
     assert len(intervals) > 50
     assert {name: value for name, value in said["metrics"].items() if name in intervals} == intervals
     found = compare(runs[0], runs[1], looks=LOOKS)
-    told = {str(one.address): one.judged.verdict_text for one in found}
-    verdicts = {name: told[name] for name in said["verdicts"]}
+    verdict_of = {str(difference.address): difference.judged.verdict_text for difference in found}
+    verdicts = {name: verdict_of[name] for name in said["verdicts"]}
     assert said["verdicts"] == verdicts
     assert {"improves", "regresses", "no significant difference"} <= set(verdicts.values())
     assert said["words"] == in_words(found, Starving.between(runs[0], runs[1]).lines())

@@ -540,7 +540,7 @@ fn a_kvm_host_has_the_threads_that_serve_its_vms() {
     let warnings: Vec<&str> = scenario.warnings().iter().filter_map(|one| one.field.as_deref()).collect();
     assert_eq!(warnings, ["domain.web.nice"], "its threads are in groups of their own");
     let (own, threads) = scenario.host_threads().unwrap();
-    let threads: Vec<_> = threads.iter().map(|one| (one.of.0, one.kind.name())).collect();
+    let threads: Vec<_> = threads.iter().map(|thread| (thread.of.0, thread.kind.name())).collect();
     let expected = [(0, "vhost"), (0, "emulator"), (1, "emulator"), (1, "iothread"), (2, "emulator")];
     assert_eq!(threads, expected, "an emulator serves emulated devices, and disks without an I/O thread");
     let host = &scenario.domains[own];

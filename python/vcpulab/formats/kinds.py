@@ -52,9 +52,7 @@ KvmKind = Literal[
     "systemd-cgls",
     "linux-experiment",
 ]
-Kind = Literal[
-    "xentrace",
-    "sched-text",
+XenKind = Literal[
     "xl-list",
     "xl-vcpu-list",
     "xl-cpupool-list",
@@ -66,6 +64,12 @@ Kind = Literal[
     "xen-xml",
     "xenpm",
     "xentop",
+]
+"""A kind of listing of a Xen host."""
+Kind = Literal[
+    "xentrace",
+    "sched-text",
+    XenKind,
     "xenmon",
     "jtl",
     KvmKind,

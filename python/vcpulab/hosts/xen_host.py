@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
-from vcpulab.formats.kinds import Kind, Read
+from vcpulab.formats.kinds import Kind, Read, XenKind
 from vcpulab.formats.xenpm import Frequencies
 from vcpulab.formats.xentop import Usage
 from vcpulab.formats.xl import Pool as ListedPool
@@ -20,19 +20,7 @@ from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import free_name, plain_name
 from vcpulab.scenario.parameters import Param
 
-KINDS: tuple[Kind, ...] = (
-    "xl-list",
-    "xl-vcpu-list",
-    "xl-cpupool-list",
-    "xl-sched",
-    "xl-info",
-    "xl-dmesg",
-    "xl-cfg",
-    "xl-list-l",
-    "xen-xml",
-    "xenpm",
-    "xentop",
-)
+KINDS: tuple[Kind, ...] = get_args(XenKind)
 """The kinds of listings that are understood."""
 _DEFAULT = "credit2"
 """Xen's default scheduler."""

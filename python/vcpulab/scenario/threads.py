@@ -88,7 +88,7 @@ def _kinds(domain: Domain) -> list[Kind]:
 
 
 def quota(domain: Domain) -> float | None:
-    """The most that the quotas of a VM let its vCPUs have together, in pCPUs; `None`: it has none.
+    """The most that the quotas of a VM let its vCPUs have together, in pCPUs; `None`: no quota limits them.
 
     Examples:
         >>> quota(Domain({"vcpus": 4, "vcpu_quota_us": 50_000})), quota(Domain({"vcpus": 1, "global_quota_us": -1}))

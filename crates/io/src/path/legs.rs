@@ -225,15 +225,15 @@ impl Paths {
         }
         let leg =
             self.legs.push(Leg { place: Place::Client, begins: now, vcpu: None, notifier: None, after });
-        if let Some(one) = self.following(client, asking.user, asking.begun) {
-            one.leg = Some(leg);
+        if let Some(followed) = self.following(client, asking.user, asking.begun) {
+            followed.leg = Some(leg);
         }
     }
 
     /// The leg of a request that a user sends now.
     #[cold]
     pub fn of_user(&mut self, client: ClientId, asking: &Asking) -> Option<LegId> {
-        self.following(client, asking.user, asking.begun).and_then(|one| one.leg)
+        self.following(client, asking.user, asking.begun).and_then(|followed| followed.leg)
     }
 
     /// The leg from which a packet that is sent now follows: its own if it was lost, or else what is done now, or what

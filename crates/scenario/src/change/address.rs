@@ -75,16 +75,16 @@ impl Names<'_> {
             return self.path(address, new_names).map(|path| vec![path]);
         }
         for &kind in &kinds {
-            let matching = || self.names(kind).filter(|known| matches(name, known)).collect();
-            let known = copies(kind).unwrap_or_else(matching);
+            let matching = || self.names(kind).filter(|candidate| matches(name, candidate)).collect();
+            let names = copies(kind).unwrap_or_else(matching);
             // A field of clients, by the domains that they ask.
             let of_clients = stated.is_none() && kind == DOMAIN && is_of_clients_only(fields);
-            if !known.is_empty() {
+            if !names.is_empty() {
                 let path = |name: String| match of_clients {
                     true => self.path(&[&[name], fields].concat(), new_names),
                     false => Ok([&[kind.to_owned(), name], fields].concat()),
                 };
-                return known.into_iter().map(path).collect();
+                return names.into_iter().map(path).collect();
             }
         }
         let names = kinds.iter().flat_map(|kind| self.names(kind));

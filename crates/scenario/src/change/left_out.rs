@@ -37,8 +37,9 @@ pub(super) fn left_out(tables: &Json, changes: &[Edit], outside: Outside<'_>) ->
         let domains = entries(tables, DOMAIN).filter(|(_, domain)| domain.get(AT_BOOT).is_some());
         left_out.extend(domains.map(|(name, _)| path_of([DOMAIN, name, AT_BOOT])));
     }
-    let others = entries(&after, POOL).map(|(name, table)| (name.as_str(), path_of([POOL, name]), table));
-    for (pool, path, table) in std::iter::once((POOL_0, path_of([HOST]), &after[HOST])).chain(others) {
+    let further_pools =
+        entries(&after, POOL).map(|(name, table)| (name.as_str(), path_of([POOL, name]), table));
+    for (pool, path, table) in std::iter::once((POOL_0, path_of([HOST]), &after[HOST])).chain(further_pools) {
         let before = value_at(tables, &path).unwrap_or(&Json::Null);
         let ((old, old_release), (new, release)) = (scheduling(before), scheduling(table));
         let Some(new) = new else { continue };
@@ -110,8 +111,8 @@ fn is_own_param(scheduler: &str, name: &str, scope: Scope, outside: Outside<'_>)
     if find(scheduler).is_some() {
         return false;
     }
-    let known = declared(scheduler, None).map(|policy| policy.default_generation());
-    let own = known.or_else(|| generation(scheduler, None, outside));
+    let default = declared(scheduler, None).map(|policy| policy.default_generation());
+    let own = default.or_else(|| generation(scheduler, None, outside));
     own.is_some_and(|generation| generation.params.iter().any(|param| is_named(param, name, scope)))
 }
 

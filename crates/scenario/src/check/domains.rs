@@ -109,11 +109,11 @@ fn memory_nodes(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<i64>>, no
         let problem = Problem::not_allowed("at least one node").found("an empty list");
         checker.report.error(place, problem);
     }
-    let mut known: Vec<u32> =
+    let mut valid: Vec<u32> =
         given.iter().filter_map(|node| within(node, 0..=nodes - 1, checker.report)).collect();
-    known.sort_unstable();
-    known.dedup();
-    known
+    valid.sort_unstable();
+    valid.dedup();
+    valid
 }
 
 fn idle_tick(report: &mut Report<'_>, raw: &RawDomain) -> Option<IdleTick> {

@@ -53,7 +53,7 @@ pub(crate) fn templates_of(text: &str) -> Vec<Template> {
 /// The tables of a scenario's text as JSON, with all copies written out.
 ///
 /// # Errors
-/// It is no TOML.
+/// The text is not TOML.
 pub fn written(text: &str) -> Result<serde_json::Value, String> {
     let (node, mut reader) = document(text, "").map_err(|problems| problems.to_string())?;
     as_json(written_out(node, &mut reader.report))
@@ -62,7 +62,7 @@ pub fn written(text: &str) -> Result<serde_json::Value, String> {
 /// The tables of a text as they are there, without copies.
 ///
 /// # Errors
-/// It is no TOML.
+/// The text is not TOML.
 pub(crate) fn in_text(text: &str) -> Result<serde_json::Value, String> {
     let (node, _) = document(text, "").map_err(|problems| problems.to_string())?;
     as_json(node)

@@ -226,6 +226,6 @@ fn the_checks_accept_exactly_the_values_that_the_schema_allows() {
             wrong.push(json!({ "field": path(&field.way), "schema": field.schema, "hosts": hosts, "refused": refused }));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.iter().map(|one| format!("{one}\n")).collect::<String>());
+    assert!(wrong.is_empty(), "{}", wrong.iter().map(|line| format!("{line}\n")).collect::<String>());
     assert!(compared > 250, "{compared} fields have limits or words");
 }

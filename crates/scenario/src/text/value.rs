@@ -65,7 +65,7 @@ pub(crate) struct Word<T> {
 impl<T: Words> Word<T> {
     /// The word for a value, if it has one.
     pub fn of(value: T) -> Option<Self> {
-        let (text, _) = T::words().iter().find(|(_, known)| *known == value)?;
+        let (text, _) = T::words().iter().find(|(_, candidate)| *candidate == value)?;
         Some(Word { text: (*text).to_owned(), value: PhantomData })
     }
 }

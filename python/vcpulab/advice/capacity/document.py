@@ -1,7 +1,8 @@
 """The document of a capacity: the answer, the loads tried, and the bottleneck; a page also has charts."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,8 @@ def document(answer: "Capacity") -> Iterator[Part]:
     for most in range(1, len(answer.in_short) + 1):
         loads = _loads(answer, most, loads)
     if loads is not None:
-        yield Part.rows(loads, "load", soon=_LOADS_SOON)
+        rows = Part.rows(loads, "load", soon=_LOADS_SOON)
+        yield replace(rows, page=[replace(loads, headings=_headings(answer, answer.in_short))])
     if answer.saturated is not None:
         stations = [
             [station.name, station.kind, station.reason, number(100 * station.used)]
@@ -41,7 +43,8 @@ def document(answer: "Capacity") -> Iterator[Part]:
         ]
         title = f"How full everything is on the way of the requests, at {answer.growth.format(answer.saturated.value)}"
         table = Table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3)
-        yield Part.rows(table, "station", soon=_STATIONS_SOON)
+        # Sentences are wrapped in a table of text only.
+        yield replace(Part.rows(table, "station", soon=_STATIONS_SOON), page=[replace(table, text_columns=4)])
 
 
 def _loads(answer: "Capacity", most: int, narrower: Table | None) -> Table:
@@ -50,7 +53,7 @@ def _loads(answer: "Capacity", most: int, narrower: Table | None) -> Table:
     title = "Loads tried"
     if len(slos) < len(answer.in_short):
         title += f", and of {len(answer.in_short)} SLOs {'the one' if most == 1 else f'the {most}'} nearest to breaking"
-    headings = [answer.growth.name, "SLOs", *map(_in_lines, slos), "replications", "nearest to full"]
+    headings = _headings(answer, map(_in_lines, slos))
     rows = [
         [
             answer.growth.format(point.value),
@@ -62,6 +65,10 @@ def _loads(answer: "Capacity", most: int, narrower: Table | None) -> Table:
         for point in answer.points
     ]
     return Table(title, headings, rows, text_columns=2, narrower=narrower)
+
+
+def _headings(answer: "Capacity", slos: Iterable[str]) -> list[str]:
+    return [answer.growth.name, "SLOs", *slos, "replications", "nearest to full"]
 
 
 def _in_lines(slo: str) -> str:
