@@ -7,8 +7,8 @@ use crate::proposal::{Proposal, Refusal};
 use crate::toolstack::Toolstack;
 use crate::width::Width;
 
-/// The default release: the one that most hosts run (XCP-ng 8.3, Debian 12).
-pub const DEFAULT_RELEASE: &str = "xen4.17";
+/// The default releases, of Xen and of Linux with EEVDF: those that most hosts run (XCP-ng 8.3, Debian 12; Debian 13, RHEL 10).
+const DEFAULT_RELEASES: [&str; 2] = ["xen4.17", "6.12"];
 
 /// A scheduling policy in the registry.
 #[derive(Debug)]
@@ -81,11 +81,15 @@ impl Policy {
         }
     }
 
-    /// The default generation: that of [`DEFAULT_RELEASE`], or else the newest, of Xen if there is one.
+    /// The default generation: that of one of [`DEFAULT_RELEASES`], or else the newest, of Xen if there is one.
     pub fn default_generation(&self) -> &'static Generation {
         let of_xen = || self.generations.iter().rfind(|generation| generation.name.starts_with("xen"));
         let newest = || self.generations.last().expect("a policy has a generation");
-        self.generation(DEFAULT_RELEASE).or_else(of_xen).unwrap_or_else(newest)
+        DEFAULT_RELEASES
+            .iter()
+            .find_map(|release| self.generation(release))
+            .or_else(of_xen)
+            .unwrap_or_else(newest)
     }
 }
 

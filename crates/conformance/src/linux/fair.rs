@@ -1,7 +1,7 @@
 //! The schedulers of Linux's fair class, driven step by step.
 
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
-use vcpulab_sched::linux::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId};
+use vcpulab_sched::linux::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId, Tuned, cfs};
 
 use super::error::LinuxError;
 use super::folder::Setup;
@@ -80,7 +80,7 @@ impl<F: Flavor> Steps for Fair<F> {
     }
 }
 
-/// Replays a recording of one CPU under the scheduler that its tunables are of: EEVDF where there is a base slice, else CFS.
+/// Replays a recording of one CPU under the policy and generation of its kernel.
 ///
 /// # Errors
 /// As [`replay`].
@@ -88,10 +88,12 @@ pub fn replay_fair(setup: &Setup, lines: &[Line]) -> Result<Outcome, LinuxError>
     let tunables = setup.tunables;
     let bandwidth_slice = tunables.bandwidth_slice.unwrap_or(Settings::DEFAULT.bandwidth_slice);
     let settings = Settings { bandwidth_slice, ..Settings::DEFAULT };
-    if let Some(base_slice) = tunables.base_slice {
-        return replay(setup, lines, &Fair::new(Eevdf { base_slice }, 1, settings));
+    let (_, generation) = setup.scheduler();
+    if let Some(rules) = rules::<Eevdf>(generation) {
+        let base_slice = tunables.base_slice.unwrap_or(rules.base_slice);
+        return replay(setup, lines, &Fair::new(Eevdf { base_slice, rules }, 1, settings));
     }
-    let own = Cfs::scaled(1);
+    let own = Cfs::scaled(rules::<Cfs>(generation).unwrap_or(cfs::Rules::V6_1), 1);
     let cfs = Cfs {
         latency: tunables.latency.unwrap_or(own.latency),
         min_granularity: tunables.min_granularity.unwrap_or(own.min_granularity),
@@ -99,4 +101,9 @@ pub fn replay_fair(setup: &Setup, lines: &[Line]) -> Result<Outcome, LinuxError>
         ..own
     };
     replay(setup, lines, &Fair::new(cfs, 1, settings))
+}
+
+/// The rules of a generation of a flavor.
+fn rules<F: Tuned>(generation: &str) -> Option<F::Rules> {
+    F::GENERATIONS.iter().find(|(known, _)| known.name == generation).map(|&(_, rules)| rules)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use vcpulab_host::{GroupConfig, GroupId, Span};
+use vcpulab_sched::linux::{KernelFacts, KernelRelease};
 
 use super::clock::Clock;
 use super::error::{At, LinuxError};
@@ -102,6 +103,8 @@ pub struct Tunables {
     pub base_slice: Option<Span>,
     /// `sched_cfs_bandwidth_slice_us`.
     pub bandwidth_slice: Option<Span>,
+    /// Release and features of the kernel.
+    pub kernel: KernelFacts,
 }
 
 /// A setup, as it was made.
@@ -118,9 +121,10 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The policy that its tunables are of, and its generation.
+    /// The policy of the kernel, and its generation.
     pub fn scheduler(&self) -> (&'static str, &'static str) {
-        if self.tunables.base_slice.is_some() { ("linux-eevdf", "6.12") } else { ("linux-cfs", "6.1") }
+        let rules = self.tunables.kernel.rules();
+        (rules.policy, rules.generation.name)
     }
 
     /// The threads and what they do, but not their settings: the same for recordings that differ in settings alone.
@@ -284,10 +288,27 @@ fn tunables(text: &str) -> Result<Tunables, LinuxError> {
     for (at, line) in lines("tunables.txt", text) {
         let Some((path, value)) = line.split_once(": ") else { continue };
         let name = path.rsplit('/').next().unwrap_or(path);
-        let place = match name {
-            "latency_ns" => &mut all.latency,
-            "min_granularity_ns" => &mut all.min_granularity,
-            "wakeup_granularity_ns" => &mut all.wakeup_granularity,
+        let tunable = match name {
+            "version" => {
+                let kernel = value.trim().trim_start_matches("Linux ");
+                all.kernel.release = KernelRelease::of(kernel);
+                if all.kernel.release.is_none() {
+                    return at.error("version", value.trim(), "Linux and a release, such as Linux 6.12.117");
+                }
+                continue;
+            }
+            "features" | "sched_features" => {
+                all.kernel.hrtick = Some(value.split_whitespace().any(|feature| feature == "HRTICK"));
+                continue;
+            }
+            "cgroup_mode" => {
+                all.kernel.cgroup_mode = Some(true);
+                continue;
+            }
+            // Before 5.13 these were sysctls, with a prefix.
+            "latency_ns" | "sched_latency_ns" => &mut all.latency,
+            "min_granularity_ns" | "sched_min_granularity_ns" => &mut all.min_granularity,
+            "wakeup_granularity_ns" | "sched_wakeup_granularity_ns" => &mut all.wakeup_granularity,
             "base_slice_ns" => &mut all.base_slice,
             "sched_cfs_bandwidth_slice_us" => {
                 let slice = at.number(name, value.trim(), 1, 1_000_000_000)?;
@@ -296,8 +317,13 @@ fn tunables(text: &str) -> Result<Tunables, LinuxError> {
             }
             _ => continue,
         };
-        *place = Some(Span::from_ns(at.number(name, value.trim(), 0, 1_000_000_000_000)?));
+        *tunable = Some(Span::from_ns(at.number(name, value.trim(), 0, 1_000_000_000_000)?));
     }
+    all.kernel.base_slice = match (all.base_slice, all.latency) {
+        (Some(_), _) => Some(true),
+        (None, Some(_)) => Some(false),
+        (None, None) => None,
+    };
     Ok(all)
 }
 

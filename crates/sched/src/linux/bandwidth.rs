@@ -256,7 +256,11 @@ mod tests {
 
     #[test]
     fn a_group_that_rested_has_its_burst_and_what_is_left_of_the_millisecond_that_queues_keep() {
-        let mut fair = Fair::new(Eevdf { base_slice: Span::from_us(700) }, 1, Settings::DEFAULT);
+        let mut fair = Fair::new(
+            Eevdf { base_slice: Span::from_us(700), rules: super::super::eevdf::Rules::V6_12 },
+            1,
+            Settings::DEFAULT,
+        );
         let ms = Span::from_ms;
         let group = fair.add_group(&GroupConfig {
             quota: Some(ms(20)),

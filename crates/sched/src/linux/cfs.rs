@@ -12,9 +12,19 @@ const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
 /// A sleep so long that virtual times cannot be compared any more.
 const LONG_SLEEP: Span = Span::from_ns(1 << 53);
 
+/// Rules in which releases of CFS differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rules {}
+
+impl Rules {
+    /// The rules of 6.1, up to 6.5.
+    pub const V6_1: Rules = Rules {};
+}
+
 /// Tunables of CFS.
 #[derive(Clone, Copy, Debug)]
 pub struct Cfs {
+    pub rules: Rules,
     /// The period in which every task should run once (`sched_latency`).
     pub latency: Span,
     /// The least slice (`sched_min_granularity`).
@@ -27,8 +37,9 @@ pub struct Cfs {
 
 impl Cfs {
     /// The kernel's defaults on one CPU; the first three are multiplied by `factor`.
-    pub const fn scaled(factor: i64) -> Self {
+    pub const fn scaled(rules: Rules, factor: i64) -> Self {
         Cfs {
+            rules,
             latency: Span::from_us(6_000 * factor),
             min_granularity: Span::from_us(750 * factor),
             wakeup_granularity: Span::from_us(1_000 * factor),

@@ -10,9 +10,22 @@ use super::load_weight::{LoadWeight, ns};
 /// Virtual time at which queues begin.
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
 
+/// Rules in which releases of EEVDF differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rules {
+    /// Base slice on one CPU.
+    pub base_slice: Span,
+}
+
+impl Rules {
+    /// The rules of 6.12, up to 6.16.
+    pub const V6_12: Rules = Rules { base_slice: Span::from_us(700) };
+}
+
 /// Tunables of EEVDF.
 #[derive(Clone, Copy, Debug)]
 pub struct Eevdf {
+    pub rules: Rules,
     /// Length of every request (`base_slice`).
     pub base_slice: Span,
 }
@@ -363,7 +376,8 @@ mod tests {
     /// A hog keeps the CPU until its request is used up, which a tick notices; then they take turns.
     #[test]
     fn hogs_take_turns_at_ticks() {
-        let mut fair = Fair::new(Eevdf { base_slice: Span::from_us(700) }, 1, Settings::DEFAULT);
+        let mut fair =
+            Fair::new(Eevdf { base_slice: Span::from_us(700), rules: Rules::V6_12 }, 1, Settings::DEFAULT);
         let tasks = [0, 1, 2].map(|_| fair.add_task(CPU, None, Class::Other, 0));
         for task in tasks {
             fair.wake(at(0), CPU, task);

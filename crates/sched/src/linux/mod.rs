@@ -21,6 +21,7 @@
 //! | `select_cpu`, `wakee_flips` | `select_task_rq`, `wake_affine`, `wake_wide`, `select_idle_sibling`, `select_idle_core`, `select_idle_cpu` |
 //! | `load_balance`, `sched_domains`, `cfs_tasks` | `rq->cfs_tasks`; `load_balance`, `newidle_balance`, `find_busiest_group`, `detach_tasks`, `task_hot`, `active_load_balance`; `sched_domain` |
 //! | `policy`, `timers`, `realtime` | the scheduler of a host, with its ticks, decisions and refills; `SCHED_FIFO`, `SCHED_RR` |
+//! | `releases` | rules by release of the kernel: `cfs::Rules`, `eevdf::Rules` |
 //! | `cgroups`, `params` | libvirt's control groups of a domain; tunables, and files and commands that set them |
 //!
 //! Names that differ:
@@ -59,6 +60,7 @@ mod pelt;
 mod pick_next_task;
 mod policy;
 mod realtime;
+mod releases;
 mod sched_domains;
 mod select_cpu;
 mod task_group;
@@ -73,6 +75,7 @@ pub use cfs::Cfs;
 pub use cfs_rq::TaskId;
 pub use eevdf::Eevdf;
 pub use hierarchy::{Fair, Flavor, Settings};
-pub use params::limited_part;
+pub use params::{Tuned, limited_part};
 pub use policy::Linux;
+pub use releases::{Evidence, KernelFacts, KernelRelease, KernelRules};
 pub use task_group::Bandwidth;

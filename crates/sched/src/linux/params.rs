@@ -3,7 +3,7 @@
 use vcpulab_host::{GroupConfig, Params, Scope, Span};
 
 use super::task_group::Bandwidth;
-use super::{Cfs, Eevdf, Flavor, Settings};
+use super::{Cfs, Eevdf, Flavor, Settings, cfs, eevdf};
 use crate::param_spec::{ParamKind, ParamSpec};
 use crate::params::{US, global};
 use crate::policy::Generation;
@@ -28,15 +28,17 @@ const LONGEST: i64 = (1 << 44) - 1;
 
 /// A flavor in the registry.
 pub trait Tuned: Flavor + 'static {
+    /// Rules in which releases of the kernel differ.
+    type Rules: Copy + std::fmt::Debug + 'static;
     /// Name of the policy in scenarios.
     const NAME: &'static str;
     /// Sentence on what the policy does.
     const DOC: &'static str;
-    /// Version of the kernel.
-    const GENERATION: Generation;
+    /// Releases of the kernel with equal rules, oldest first.
+    const GENERATIONS: &'static [(Generation, Self::Rules)];
 
     /// The tunables on a host with this number of CPUs: given values, else the kernel's defaults.
-    fn new(given: &Params, cpus: u32) -> Self;
+    fn new(rules: Self::Rules, given: &Params, cpus: u32) -> Self;
 }
 
 // ---- of the whole host ----
@@ -372,11 +374,12 @@ macro_rules! set {
     };
 }
 
+/// A generation of one of the policies, with the tunables of the policy and the files that set them.
 macro_rules! generation {
-    ($name:literal, $($own:expr => $file:literal),*) => {
+    ($name:literal, since $since:expr, $($own:expr => $file:literal),*) => {
         Generation {
             name: $name,
-            since: &[],
+            since: $since,
             params: &[
                 HZ, RESCHED, BANDWIDTH_SLICE, MIGRATION_COST, $($own,)*
                 WEIGHT, IDLE,
@@ -390,18 +393,36 @@ macro_rules! generation {
     };
 }
 
+/// A generation of CFS.
+macro_rules! cfs {
+    ($name:literal, since $since:expr) => {
+        generation!(
+            $name, since $since,
+            LATENCY => "/sys/kernel/debug/sched/latency_ns",
+            MIN_GRANULARITY => "/sys/kernel/debug/sched/min_granularity_ns",
+            WAKEUP_GRANULARITY => "/sys/kernel/debug/sched/wakeup_granularity_ns"
+        )
+    };
+}
+
+/// A generation of EEVDF.
+macro_rules! eevdf {
+    ($name:literal, since $since:expr, $base_slice:expr) => {
+        generation!($name, since $since, $base_slice => "/sys/kernel/debug/sched/base_slice_ns")
+    };
+}
+
 impl Tuned for Cfs {
+    type Rules = cfs::Rules;
     const NAME: &'static str = "linux-cfs";
     const DOC: &'static str = "Linux's completely fair scheduler: the least virtual run time runs; who wakes after a sleep preempts.";
-    const GENERATION: Generation = generation!(
-        "6.1",
-        LATENCY => "/sys/kernel/debug/sched/latency_ns",
-        MIN_GRANULARITY => "/sys/kernel/debug/sched/min_granularity_ns",
-        WAKEUP_GRANULARITY => "/sys/kernel/debug/sched/wakeup_granularity_ns"
-    );
+    const GENERATIONS: &'static [(Generation, cfs::Rules)] = &[(
+        cfs!("6.1", since & [("6.1", 0), ("6.2", 0), ("6.3", 0), ("6.4", 0), ("6.5", 0)]),
+        cfs::Rules::V6_1,
+    )];
 
-    fn new(given: &Params, cpus: u32) -> Self {
-        let own = Cfs::scaled(factor(cpus));
+    fn new(rules: cfs::Rules, given: &Params, cpus: u32) -> Self {
+        let own = Cfs::scaled(rules, factor(cpus));
         Cfs {
             latency: tunable(given, &LATENCY, own.latency),
             min_granularity: tunable(given, &MIN_GRANULARITY, own.min_granularity),
@@ -412,13 +433,18 @@ impl Tuned for Cfs {
 }
 
 impl Tuned for Eevdf {
+    type Rules = eevdf::Rules;
     const NAME: &'static str = "linux-eevdf";
     const DOC: &'static str = "Linux's earliest eligible virtual deadline first: of those that had no more than their share, the earliest \
          deadline runs.";
-    const GENERATION: Generation = generation!("6.12", BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns");
+    const GENERATIONS: &'static [(Generation, eevdf::Rules)] = &[(
+        eevdf!("6.12", since & [("6.12", 0), ("6.13", 0), ("6.14", 0), ("6.15", 0), ("6.16", 0)], BASE_SLICE),
+        eevdf::Rules::V6_12,
+    )];
 
-    fn new(given: &Params, cpus: u32) -> Self {
-        Eevdf { base_slice: tunable(given, &BASE_SLICE, Span::from_us(700 * factor(cpus))) }
+    fn new(rules: eevdf::Rules, given: &Params, cpus: u32) -> Self {
+        let base_slice = tunable(given, &BASE_SLICE, factor(cpus) * rules.base_slice);
+        Eevdf { base_slice, rules }
     }
 }
 
@@ -429,9 +455,10 @@ mod tests {
     /// The kernel's documentation has a table by CPUs.
     #[test]
     fn tunables_grow_with_the_number_of_cpus() {
-        let slices = [1, 2, 3, 4, 7, 8, 64].map(|cpus| Eevdf::new(&Params::new(), cpus).base_slice / US);
+        let slices = [1, 2, 3, 4, 7, 8, 64]
+            .map(|cpus| Eevdf::new(eevdf::Rules::V6_12, &Params::new(), cpus).base_slice / US);
         assert_eq!(slices, [700, 1400, 1400, 2100, 2100, 2800, 2800]);
-        let cfs = Cfs::new(&Params::new(), 8);
+        let cfs = Cfs::new(cfs::Rules::V6_1, &Params::new(), 8);
         let of = [cfs.latency, cfs.min_granularity, cfs.wakeup_granularity].map(|span| span / US);
         assert_eq!(of, [24_000, 3_000, 4_000]);
     }

@@ -13,7 +13,7 @@ use vcpulab_host::{
 use super::cfs_rq::TaskId;
 use super::cfs_tasks::CfsTasks;
 use super::cgroups::Cgroups;
-use super::hierarchy::{Fair, Flavor};
+use super::hierarchy::Fair;
 use super::params::{self, Common, Tuned};
 use super::pelt::PeltAverage;
 use super::realtime::{self, FAIR, Rank, RealTime, rank};
@@ -50,7 +50,8 @@ pub(super) struct Thread {
 
 /// The policy.
 #[derive(Clone, Debug)]
-pub struct Linux<F: Flavor> {
+pub struct Linux<F: Tuned> {
+    rules: F::Rules,
     pub(super) fair: Fair<F>,
     pub(super) common: Common,
     /// Parameters of the scheduler itself that the scenario gives.
@@ -78,10 +79,11 @@ pub struct Linux<F: Flavor> {
 
 impl<F: Tuned> Linux<F> {
     /// A scheduler for a host with these parameters given.
-    pub(super) fn with(given: Params) -> Self {
+    pub(super) fn with(rules: F::Rules, given: Params) -> Self {
         let common = Common::new(&given);
         Linux {
-            fair: Fair::new(F::new(&given, 1), 0, common.settings()),
+            rules,
+            fair: Fair::new(F::new(rules, &given, 1), 0, common.settings()),
             common,
             given,
             threads: Table::new(),
@@ -301,7 +303,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         if self.timers.is_empty() {
-            let flavor = F::new(&self.given, ctx.pcpus().len());
+            let flavor = F::new(self.rules, &self.given, ctx.pcpus().len());
             self.fair = Fair::new(flavor, ctx.pcpu_count(), self.common.settings());
             self.cgroups.add_groups(ctx, &mut self.fair);
             self.sched_domains = SchedDomains::new(ctx);
@@ -511,7 +513,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             self.given.set(name, value.clone());
         }
         self.common = Common::new(&self.given);
-        self.fair.tune(F::new(&self.given, ctx.pcpus().len()), self.common.settings());
+        self.fair.tune(F::new(self.rules, &self.given, ctx.pcpus().len()), self.common.settings());
         self.complete_event(ctx);
         Ok(())
     }
@@ -541,16 +543,16 @@ fn next_tick(now: Time, common: &Common) -> Time {
 }
 
 impl<F: Tuned> Registered for Linux<F> {
-    type Rules = ();
+    type Rules = F::Rules;
     const NAME: &'static str = F::NAME;
     const DOC: &'static str = F::DOC;
-    const GENERATIONS: &'static [(Generation, ())] = &[(F::GENERATION, ())];
+    const GENERATIONS: &'static [(Generation, F::Rules)] = F::GENERATIONS;
 
-    fn check((): (), proposal: &Proposal<'_>) -> Result<(), Refusal> {
+    fn check(_rules: F::Rules, proposal: &Proposal<'_>) -> Result<(), Refusal> {
         params::check(proposal)
     }
 
-    fn new((): (), global: &Params, _pcpus: u32) -> Self {
-        Linux::with(global.clone())
+    fn new(rules: F::Rules, global: &Params, _pcpus: u32) -> Self {
+        Linux::with(rules, global.clone())
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
 
-use super::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId};
+use super::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId, cfs, eevdf};
 
 const CPU: PcpuId = PcpuId(0);
 
@@ -143,8 +143,8 @@ proptest! {
 
     #[test]
     fn nobody_waits_beside_an_idle_cpu_and_limits_hold(events in prop::collection::vec(event(), 1..300)) {
-        holds(Cfs::scaled(1), &events);
-        holds(Eevdf { base_slice: Span::from_us(700) }, &events);
+        holds(Cfs::scaled(cfs::Rules::V6_1, 1), &events);
+        holds(Eevdf { base_slice: Span::from_us(700), rules: eevdf::Rules::V6_12 }, &events);
     }
 }
 
@@ -165,8 +165,8 @@ fn shares_follow_weights() {
             assert!((share - expected).abs() < 0.005, "task {task}: {share} instead of {expected}");
         }
     }
-    shares(Cfs::scaled(1));
-    shares(Eevdf { base_slice: Span::from_us(700) });
+    shares(Cfs::scaled(cfs::Rules::V6_1, 1));
+    shares(Eevdf { base_slice: Span::from_us(700), rules: eevdf::Rules::V6_12 });
 }
 
 /// `SCHED_IDLE` gives way at once, and `SCHED_BATCH` preempts nobody as it wakes.
@@ -183,15 +183,17 @@ fn classes_decide_who_preempts() {
         flagged && fair.pick_next_task(soon, CPU) == Some(second)
     }
     for preempts in [
-        |running, woken| preempts(Cfs::scaled(1), running, woken),
-        |running, woken| preempts(Eevdf { base_slice: Span::from_ms(3) }, running, woken),
+        |running, woken| preempts(Cfs::scaled(cfs::Rules::V6_1, 1), running, woken),
+        |running, woken| {
+            preempts(Eevdf { base_slice: Span::from_ms(3), rules: eevdf::Rules::V6_12 }, running, woken)
+        },
     ] {
         assert!(preempts(Class::Idle, Class::Other));
         assert!(!preempts(Class::Other, Class::Idle));
     }
     assert!(
-        preempts(Cfs::scaled(1), Class::Other, Class::Other),
+        preempts(Cfs::scaled(cfs::Rules::V6_1, 1), Class::Other, Class::Other),
         "it is behind by more than the granularity"
     );
-    assert!(!preempts(Cfs::scaled(1), Class::Other, Class::Batch));
+    assert!(!preempts(Cfs::scaled(cfs::Rules::V6_1, 1), Class::Other, Class::Batch));
 }
