@@ -24,6 +24,7 @@ impl Rules {
 /// Tunables of CFS.
 #[derive(Clone, Copy, Debug)]
 pub struct Cfs {
+    /// Rules of the release.
     pub rules: Rules,
     /// The period in which every task should run once (`sched_latency`).
     pub latency: Span,

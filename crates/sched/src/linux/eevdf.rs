@@ -25,6 +25,7 @@ impl Rules {
 /// Tunables of EEVDF.
 #[derive(Clone, Copy, Debug)]
 pub struct Eevdf {
+    /// Rules of the release.
     pub rules: Rules,
     /// Length of every request (`base_slice`).
     pub base_slice: Span,

@@ -49,7 +49,7 @@ pub enum Evidence {
     Older,
     /// Files in `/sys/kernel/debug/sched` decide: no release is given, or the release would have another generation.
     Files,
-    /// Nothing is known: the default generation.
+    /// No evidence: the default generation.
     Nothing,
 }
 
