@@ -59,6 +59,18 @@ impl<F: Flavor> Steps for Fair<F> {
         Fair::task_tick(self, now, cpu);
     }
 
+    fn hrtick_at(&self, cpu: PcpuId) -> Option<Time> {
+        Fair::hrtick_at(self, cpu)
+    }
+
+    fn hrtick(&mut self, now: Time, cpu: PcpuId) {
+        Fair::hrtick(self, now, cpu);
+    }
+
+    fn hrtick_clear(&mut self, cpu: PcpuId) {
+        Fair::hrtick_clear(self, cpu);
+    }
+
     fn period_timer(&mut self, now: Time, group: GroupId) {
         Fair::period_timer(self, now, group);
     }

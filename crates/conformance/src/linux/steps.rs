@@ -45,6 +45,14 @@ pub trait Steps {
     fn yield_task(&mut self, now: Time, cpu: PcpuId);
     /// The tick: may raise the flag.
     fn task_tick(&mut self, now: Time, cpu: PcpuId);
+    /// Time at which the running task's request ends by a timer.
+    fn hrtick_at(&self, _cpu: PcpuId) -> Option<Time> {
+        None
+    }
+    /// The timer that ends the running task's request: raises the flag.
+    fn hrtick(&mut self, _now: Time, _cpu: PcpuId) {}
+    /// Stops the timer that ends the running task's request.
+    fn hrtick_clear(&mut self, _cpu: PcpuId) {}
     /// A group's period timer.
     fn period_timer(&mut self, now: Time, group: GroupId);
     /// Chooses the next task.
@@ -56,6 +64,10 @@ pub trait Steps {
     /// Sets the flag.
     fn set_need_resched(&mut self, cpu: PcpuId, on: bool);
 }
+
+/// Longest time between the moment at which a timer should expire and the line that tells it: the timer is started some µs
+/// after the clock was read, and interrupts may be off.
+const LATE: Span = Span::from_us(50);
 
 /// Most replays that look for the groups of period timers.
 const TRIES_MAX: u32 = 100;
@@ -192,8 +204,10 @@ impl<'a, S: Steps> Replay<'a, S> {
             // The flag is gone: a choice that kept the thread and charged it with nothing.
             self.decision(line.number, self.current);
         }
+        self.miss_request_end(line);
         match &line.event {
             Event::Tick => self.tick(at),
+            Event::RequestEnd => self.request_end(at),
             Event::Refill(timer) => self.refill(line, timer),
             &Event::Waking(thread, prio) => {
                 self.waking = true;
@@ -334,10 +348,43 @@ impl<'a, S: Steps> Replay<'a, S> {
         self.compare_flag(number, "tick", expected);
     }
 
-    /// Whether the line is the charge of a tick, which was handled with the tick.
+    /// The end of a request by its timer. The line's time is the timer's.
+    fn request_end(&mut self, at: usize) {
+        let line = &self.lines[at];
+        let expiry = self.steps.hrtick_at(CPU).map(|at| at.ns());
+        let due = expiry.is_some_and(|expiry| (line.time_ns - expiry).abs() <= LATE.ns());
+        let text = |expiry: i64| format!("expires {} us later", (expiry - line.time_ns) / 1000);
+        self.compare(line.number, "request", due, || {
+            ["expires".to_owned(), expiry.map_or("does not expire".to_owned(), text)]
+        });
+        self.steps.hrtick_clear(CPU);
+        let (Some(current), Some(next)) = (self.current, self.lines.get(at + 1)) else { return };
+        let Event::Charge(thread, runtime) = next.event else { return };
+        if thread != current {
+            return;
+        }
+        self.charged += runtime;
+        self.clock = self.charged;
+        self.steps.hrtick(Time::from_ns(self.clock), CPU);
+        self.flag = true;
+    }
+
+    /// Counts a timer that the kernel would have handled before this line, and did not have.
+    fn miss_request_end(&mut self, line: &Line) {
+        let Some(expiry) = self.steps.hrtick_at(CPU) else { return };
+        if line.event != Event::RequestEnd && line.time_ns > expiry.ns() + LATE.ns() {
+            self.compare(line.number, "request", false, || {
+                ["does not expire".to_owned(), "expires".to_owned()]
+            });
+            self.steps.hrtick_clear(CPU);
+        }
+    }
+
+    /// Whether the line is the charge of a tick or of a request's end, which was handled with that.
     fn of_tick(&self, at: usize) -> bool {
         let before = at.checked_sub(1).map(|before| &self.lines[before].event);
-        before == Some(&Event::Tick) && matches!(self.lines[at].event, Event::Charge(..))
+        matches!(before, Some(Event::Tick | Event::RequestEnd))
+            && matches!(self.lines[at].event, Event::Charge(..))
     }
 
     /// Whether the CPU is flagged as this line is written, or was as its choice was taken.
@@ -396,7 +443,8 @@ impl<'a, S: Steps> Replay<'a, S> {
         for line in self.lines.get(at + 1..)? {
             match line.event {
                 Event::Charge(charged, runtime) if charged == current => {
-                    return (!awake || (line.flagged && !line.interrupt)).then_some(self.charged + runtime);
+                    let full = line.flagged && !line.lazy && !line.interrupt;
+                    return (!awake || full).then_some(self.charged + runtime);
                 }
                 // The clock is read only once if this one asked for the choice.
                 Event::Wakeup(woken) if woken == thread && line.flagged => awake = true,
@@ -568,6 +616,32 @@ mod tests {
             "choose 4006100",
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_lazy_flag_lets_the_decision_read_the_clock_again() {
+        let (outcome, told) = run(&TRACE
+            .replace("dNh4. 7.000003500", "dlh4. 7.000003500")
+            .replace("dN.2. 7.000003600", "dl.2. 7.000003600"));
+        assert_eq!(outcome.unwrap().differing, 0);
+        assert_eq!(told[2..4], ["wake 3000", "choose 3100"]);
+    }
+
+    #[test]
+    fn ends_of_requests_are_compared() {
+        let end = " v-5 ( 5) [000] d.h.. 7.004000000: hrtimer_expire_entry: hrtimer=01 function=hrtick now=1";
+        let trace = TRACE.replace(
+            " v-5 ( 5) [000] d.h.. 7.004000000: hrtimer_expire_entry: hrtimer=01 function=tick_sched_timer now=1",
+            end,
+        );
+        // The first come, first served scheduler has no such timer.
+        let outcome = run(&trace).0.unwrap();
+        assert_eq!(outcome.by_kind["request"], (1, 1));
+        assert!(
+            outcome
+                .to_string()
+                .contains("line 10, request: the kernel expires, the scheduler does not expire")
+        );
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Line {
     pub thread: u32,
     /// Whether the CPU was flagged (`N`).
     pub flagged: bool,
+    /// Whether the flag is a lazy one alone (`l`, `L`): the decision that follows reads the clock again.
+    pub lazy: bool,
     /// Whether an interrupt was handled.
     pub interrupt: bool,
     /// Preemption count: the number of nested sections that disable preemption.
@@ -43,6 +45,8 @@ pub struct Line {
 pub enum Event {
     /// The tick.
     Tick,
+    /// The end of the running thread's request, by a timer (`hrtick`).
+    RequestEnd,
     /// A `cpu.max` period timer, by its address.
     Refill(String),
     /// A thread with this priority is being woken: it is about to be put on a queue.
@@ -103,6 +107,7 @@ fn one(number: usize, line: &str) -> Option<Line> {
         time_ns,
         thread: prefix.thread,
         flagged: sched_line::is_flagged(flags),
+        lazy: matches!(flags.get(1), Some(b'l' | b'L')),
         interrupt: flags.get(2)? != &b'.',
         depth: flags.get(3).filter(|depth| depth.is_ascii_digit()).map_or(0, |depth| depth - b'0'),
         virtual_time: value(fields, " vruntime=").and_then(|time| time.parse().ok()),
@@ -117,6 +122,7 @@ fn event(name: &str, fields: &str) -> Option<Event> {
     Some(match name {
         "hrtimer_expire_entry" => match value(fields, "function=")? {
             "tick_sched_timer" | "tick_nohz_handler" => Event::Tick,
+            "hrtick" => Event::RequestEnd,
             "sched_cfs_period_timer" => Event::Refill(value(fields, "hrtimer=")?.to_owned()),
             _ => Event::Other,
         },
@@ -176,7 +182,15 @@ mod tests {
         {
             let lines = read(&text.replace("dNh2.", &format!("d{letter}h2."))).unwrap();
             assert_eq!(lines[0].flagged, flagged, "{letter}");
+            assert_eq!(lines[0].lazy, letter.eq_ignore_ascii_case(&'l'), "{letter}");
         }
+    }
+
+    #[test]
+    fn ends_of_requests_are_read() {
+        let text =
+            " v-5 (5) [000] d.h.. 7.000701000: hrtimer_expire_entry: hrtimer=01 function=hrtick now=9\n";
+        assert_eq!(read(text).unwrap()[0].event, Event::RequestEnd);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use vcpulab_host::{Class, Span, Time};
 
 use super::cfs_rq::{CfsRqId, Entity, EntityId, Task, vruntime_diff};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
-use super::load_weight::{LoadWeight, ns};
+use super::load_weight::{LoadWeight, NICE_0_SHIFT, ns};
 
 /// Virtual time at which queues begin.
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
@@ -15,11 +15,140 @@ const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
 pub struct Rules {
     /// Base slice on one CPU.
     pub base_slice: Span,
+    /// Arithmetic of virtual time.
+    pub precision: Precision,
+    /// Limit of a lag.
+    pub lag_limit: LagLimit,
+    /// Treatment of entities that block ahead of their share.
+    pub delayed_dequeue: DelayedDequeue,
+    /// Whether the current entity is charged before an entity wakes whose dequeue was delayed.
+    pub requeue_charges: bool,
+    /// Protection of the current entity from preemption (`RUN_TO_PARITY`).
+    pub protection: Protection,
+    /// Whether the `next` buddy is picked (`PICK_BUDDY`). `false`: a directed yield does not choose the next thread.
+    pub pick_buddy: bool,
+    /// Whether a waking entity does not preempt while its queue has an eligible `next` buddy.
+    pub buddy_before_wakeup: bool,
+    /// Effect of `sched_yield`.
+    pub sched_yield: SchedYield,
+    /// Effect of a change of weight on a queued entity.
+    pub reweight: Reweight,
+    /// Whether a timer ends requests (`HRTICK`). `false`: ticks and other events notice the end.
+    pub hrtick: bool,
+}
+
+/// Arithmetic of virtual time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precision {
+    /// Sums hold plain weights; virtual time passes by 32-bit inverses of plain weights.
+    Plain,
+    /// Sums hold weights of 64 bits; virtual time passes by exact divisions.
+    Full,
+}
+
+/// Limit of a lag, positive or negative, of an entity of the weight of nice 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LagLimit {
+    /// The longer of two slices and a tick.
+    TwoSlicesOrTick,
+    /// A slice and a tick.
+    SliceAndTick,
+}
+
+/// Treatment of an entity that blocks while its lag is negative.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DelayedDequeue {
+    /// The entity leaves its queue at once, with its lag. Deadlines are never kept relative to the virtual run time.
+    Never,
+    /// The entity competes until its lag is 0 or it wakes (`DELAY_DEQUEUE`, `DELAY_ZERO`).
+    UntilZero,
+    /// The entity competes as with `UntilZero`; its lag cannot fall below the lag at which it blocked.
+    LagNeverFalls,
+}
+
+/// Protection of the current entity from preemption, from the time at which it becomes current.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protection {
+    /// The entity is protected until its request is used up.
+    UntilDeadline,
+    /// The entity is protected until its request is used up; after that, it is preempted when it is no longer eligible.
+    UntilDeadlineThenWhileEligible,
+    /// The entity is protected until its virtual run time reaches a point; after that, each charge asks for a decision.
+    /// (All slices are of one length, so the point is the deadline.)
+    UntilVirtualTime,
+}
+
+/// Effect of `sched_yield`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SchedYield {
+    /// The deadline moves by a slice.
+    MovesDeadline,
+    /// An eligible task gives up the rest of its request.
+    ForfeitsRequest,
+}
+
+/// Effect of a change of weight on a queued entity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reweight {
+    /// Lag and deadline scale with the weight; the lag is not limited.
+    ScaledUnlimited,
+    /// The limited lag and the deadline scale with the weight.
+    Scaled,
+    /// The limited lag and the deadline scale with the weight; the entity is placed as a waking one is.
+    Placed,
+    /// The limited lag, the deadline and the protection scale with the weight.
+    ScaledWithProtection,
 }
 
 impl Rules {
+    /// The rules of 6.6, up to 6.11.
+    pub const V6_6: Rules = Rules {
+        base_slice: Span::from_us(750),
+        delayed_dequeue: DelayedDequeue::Never,
+        protection: Protection::UntilDeadline,
+        pick_buddy: false,
+        sched_yield: SchedYield::MovesDeadline,
+        reweight: Reweight::ScaledUnlimited,
+        ..Rules::V6_12
+    };
+
     /// The rules of 6.12, up to 6.16.
-    pub const V6_12: Rules = Rules { base_slice: Span::from_us(700) };
+    pub const V6_12: Rules = Rules {
+        base_slice: Span::from_us(700),
+        precision: Precision::Plain,
+        lag_limit: LagLimit::TwoSlicesOrTick,
+        delayed_dequeue: DelayedDequeue::UntilZero,
+        requeue_charges: false,
+        protection: Protection::UntilDeadlineThenWhileEligible,
+        pick_buddy: true,
+        buddy_before_wakeup: false,
+        sched_yield: SchedYield::ForfeitsRequest,
+        reweight: Reweight::Scaled,
+        hrtick: false,
+    };
+
+    /// The rules of 6.17.
+    pub const V6_17: Rules =
+        Rules { protection: Protection::UntilVirtualTime, reweight: Reweight::Placed, ..Rules::V6_12 };
+
+    /// The rules of 6.18 and 6.19.0.
+    pub const V6_18: Rules = Rules { ..Rules::V6_17 };
+
+    /// The rules of 7.0, and of 6.19.1 and later.
+    pub const V7_0: Rules =
+        Rules { lag_limit: LagLimit::SliceAndTick, buddy_before_wakeup: true, ..Rules::V6_18 };
+
+    /// The rules of 7.1.
+    pub const V7_1: Rules = Rules {
+        precision: Precision::Full,
+        delayed_dequeue: DelayedDequeue::LagNeverFalls,
+        reweight: Reweight::ScaledWithProtection,
+        hrtick: true,
+        ..Rules::V7_0
+    };
+
+    /// The rules of 7.2.
+    pub const V7_2: Rules = Rules { requeue_charges: true, ..Rules::V7_1 };
 }
 
 /// Tunables of EEVDF.
@@ -38,8 +167,8 @@ pub struct Request {
     deadline: u64,
     /// Lag with which the entity left its queue, as virtual time; positive: the entity got less than its share.
     vlag: i64,
-    /// Deadline when the entity became current. While the deadline is the same, the entity is not preempted (`RUN_TO_PARITY`).
-    protected_deadline: u64,
+    /// Virtual deadline at which the entity became current, or virtual time up to which it is protected (`vprot`).
+    vprot: u64,
     /// Whether the deadline is relative to the virtual run time.
     rel_deadline: bool,
     /// Whether the entity blocked while its lag was negative, and competes until its lag is 0 (a delayed dequeue).
@@ -63,14 +192,34 @@ impl Default for AvgVruntime {
     }
 }
 
-impl Request {
-    fn is_protected(&self) -> bool {
-        self.protected_deadline == self.deadline
+impl Eevdf {
+    /// Weight of an entity in the sums.
+    fn weight(&self, entity: &Entity<Request>) -> i64 {
+        match self.rules.precision {
+            Precision::Plain => entity.load.scaled_down().cast_signed(),
+            Precision::Full => entity.load.weight.cast_signed(),
+        }
     }
-}
 
-fn plain(entity: &Entity<Request>) -> i64 {
-    entity.load.scaled_down().cast_signed()
+    /// Whether the current entity is protected from preemption (`protect_slice`).
+    fn is_protected(&self, entity: &Entity<Request>) -> bool {
+        let Request { deadline, vprot, .. } = entity.policy;
+        match self.rules.protection {
+            Protection::UntilVirtualTime => vruntime_diff(entity.vruntime, vprot) < 0,
+            _ => vprot == deadline,
+        }
+    }
+
+    /// Ends the protection of the current entity (`cancel_protect_slice`).
+    fn end_protection(&self, entity: &mut Entity<Request>) {
+        entity.policy.vprot = match self.rules.protection {
+            Protection::UntilVirtualTime => match self.is_protected(entity) {
+                true => entity.vruntime,
+                false => entity.policy.vprot,
+            },
+            _ => entity.policy.deadline.wrapping_add(1),
+        };
+    }
 }
 
 impl Fair<Eevdf> {
@@ -80,8 +229,9 @@ impl Fair<Eevdf> {
         let AvgVruntime { zero_vruntime, sum_w_vruntime, sum_weight } = cfs_rq.policy;
         match cfs_rq.curr.map(|e| &self.entities[e]).filter(|current| current.on_rq) {
             Some(current) => {
-                let moment = vruntime_diff(current.vruntime, zero_vruntime).wrapping_mul(plain(current));
-                (sum_w_vruntime.wrapping_add(moment), sum_weight + plain(current))
+                let moment =
+                    vruntime_diff(current.vruntime, zero_vruntime).wrapping_mul(self.flavor.weight(current));
+                (sum_w_vruntime.wrapping_add(moment), sum_weight + self.flavor.weight(current))
             }
             None => (sum_w_vruntime, sum_weight),
         }
@@ -120,40 +270,74 @@ impl Fair<Eevdf> {
 
     /// Limit of the lag, positive or negative, with which an entity of the weight of nice 0 may leave its queue.
     fn lag_limit(&self) -> Span {
-        (2 * self.flavor.base_slice).max(self.settings.tick)
+        let slice = self.flavor.base_slice;
+        match self.flavor.rules.lag_limit {
+            LagLimit::TwoSlicesOrTick => (2 * slice).max(self.settings.tick),
+            LagLimit::SliceAndTick => slice + self.settings.tick,
+        }
     }
 
     /// Lag of an entity, in virtual time and within the limits; positive: the entity got less than its share.
     fn entity_lag(&mut self, e: EntityId) -> i64 {
         let avg_vruntime = self.avg_vruntime(self.entities[e].cfs_rq);
         let entity = &self.entities[e];
-        let limit = entity.load.calc_delta_fair(ns(self.lag_limit())).cast_signed();
+        let limit = self.calc_delta_fair(entity.load, ns(self.lag_limit())).cast_signed();
         vruntime_diff(avg_vruntime, entity.vruntime).clamp(-limit, limit)
     }
 
     /// Deadline of a request that an entity makes now.
     fn next_deadline(&self, e: EntityId) -> u64 {
         let entity = &self.entities[e];
-        entity.vruntime.wrapping_add(entity.load.calc_delta_fair(self.slice()))
+        entity.vruntime.wrapping_add(self.calc_delta_fair(entity.load, self.slice()))
     }
 
     /// Sets the virtual run time and the deadline of an entity that is about to be queued, by its lag.
     fn place_entity(&mut self, e: EntityId) {
-        let q = self.entities[e].cfs_rq;
-        let avg_vruntime = self.avg_vruntime(q);
-        let mut lag = 0;
-        if self.cfs_rqs[q].nr_running > 0 {
-            let (_, sum_weight) = self.sums_with_curr(q);
-            let own = plain(&self.entities[e]);
-            let exact = i128::from(self.entities[e].policy.vlag) * i128::from(sum_weight + own);
-            lag = (exact / i128::from(sum_weight.max(1))) as i64;
-        }
-        let v = avg_vruntime.wrapping_add_signed(lag.wrapping_neg());
+        let v = self.placed_vruntime(e, self.entities[e].policy.vlag);
         self.entities[e].vruntime = v;
         let deadline = self.next_deadline(e);
         let request = &mut self.entities[e].policy;
         request.deadline = if request.rel_deadline { request.deadline.wrapping_add(v) } else { deadline };
         request.rel_deadline = false;
+    }
+
+    /// The virtual run time at which an entity has a lag once it has joined the others of its queue.
+    fn placed_vruntime(&mut self, e: EntityId, vlag: i64) -> u64 {
+        let q = self.entities[e].cfs_rq;
+        let avg_vruntime = self.avg_vruntime(q);
+        let mut lag = 0;
+        if self.cfs_rqs[q].nr_running > 0 {
+            let (_, sum_weight) = self.sums_with_curr(q);
+            let own = self.flavor.weight(&self.entities[e]);
+            let exact = i128::from(vlag) * i128::from(sum_weight + own);
+            lag = (exact / i128::from(sum_weight.max(1))) as i64;
+        }
+        avg_vruntime.wrapping_add_signed(lag.wrapping_neg())
+    }
+
+    /// Lag with which an entity leaves its queue, or wakes on it, after its dequeue was delayed.
+    fn lag_after_delay(&mut self, e: EntityId) -> i64 {
+        let lag = self.entity_lag(e);
+        match self.flavor.rules.delayed_dequeue {
+            DelayedDequeue::LagNeverFalls => lag.max(self.entities[e].policy.vlag).min(0),
+            _ => lag.min(0),
+        }
+    }
+
+    /// Places a queued entity anew, with this lag.
+    fn place_anew(&mut self, e: EntityId, lag: i64) {
+        let q = self.entities[e].cfs_rq;
+        let current = self.cfs_rqs[q].curr == Some(e);
+        if !current {
+            self.remove_from_timeline(e);
+        }
+        self.cfs_rqs[q].nr_running -= 1;
+        self.entities[e].policy.vlag = lag;
+        self.place_entity(e);
+        self.cfs_rqs[q].nr_running += 1;
+        if !current {
+            self.insert_into_timeline(e);
+        }
     }
 
     /// The eligible entity with the earliest deadline.
@@ -164,7 +348,7 @@ impl Fair<Eevdf> {
             return current.unwrap_or_else(|| cfs_rq.timeline[0]);
         }
         let current = current.filter(|&e| self.entity_eligible(e));
-        if let Some(e) = current.filter(|&e| self.entities[e].policy.is_protected()) {
+        if let Some(e) = current.filter(|&e| self.flavor.is_protected(&self.entities[e])) {
             return e;
         }
         let earliest = cfs_rq.timeline.iter().copied().find(|&e| self.entity_eligible(e));
@@ -219,7 +403,13 @@ impl Flavor for Eevdf {
         if fair.cfs_rqs[q].nr_running == 1 {
             return;
         }
-        if used_up || (!fair.entities[e].policy.is_protected() && !fair.entity_eligible(e)) {
+        let protected = fair.flavor.is_protected(&fair.entities[e]);
+        let exposed = match fair.flavor.rules.protection {
+            Protection::UntilDeadline => false,
+            Protection::UntilDeadlineThenWhileEligible => !protected && !fair.entity_eligible(e),
+            Protection::UntilVirtualTime => !protected,
+        };
+        if used_up || exposed {
             fair.resched_curr(q);
             fair.clear_buddies(e);
         }
@@ -237,16 +427,19 @@ impl Flavor for Eevdf {
         let q = fair.entities[e].cfs_rq;
         Self::update_curr(fair, q, now);
         fair.clear_buddies(e);
-        if !flags.delayed && flags.sleep && !flags.throttled && !fair.entity_eligible(e) {
-            fair.entities[e].policy.sched_delayed = true;
+        let delays = fair.flavor.rules.delayed_dequeue != DelayedDequeue::Never;
+        if delays && !flags.delayed && flags.sleep && !flags.throttled && !fair.entity_eligible(e) {
+            let lag = fair.entity_lag(e);
+            let request = &mut fair.entities[e].policy;
+            (request.vlag, request.sched_delayed) = (lag, true);
             return false;
         }
-        let lag = fair.entity_lag(e);
+        let lag = if flags.delayed { fair.lag_after_delay(e) } else { fair.entity_lag(e) };
         fair.account_entity_dequeue(e, now);
         let entity = &mut fair.entities[e];
-        entity.policy.vlag = if flags.delayed { lag.min(0) } else { lag };
+        entity.policy.vlag = lag;
         entity.policy.sched_delayed = false;
-        if !flags.sleep {
+        if delays && !flags.sleep {
             entity.policy.deadline = entity.policy.deadline.wrapping_sub(entity.vruntime);
             entity.policy.rel_deadline = true;
         }
@@ -257,26 +450,24 @@ impl Flavor for Eevdf {
         true
     }
 
-    fn requeue_delayed_entity(fair: &mut Fair<Self>, e: EntityId) {
-        if fair.entity_lag(e) > 0 {
-            let q = fair.entities[e].cfs_rq;
-            let current = fair.cfs_rqs[q].curr == Some(e);
-            if !current {
-                fair.remove_from_timeline(e);
+    fn requeue_delayed_entity(fair: &mut Fair<Self>, e: EntityId, now: Time) {
+        if fair.flavor.rules.requeue_charges {
+            Self::update_curr(fair, fair.entities[e].cfs_rq, now);
+        }
+        if fair.flavor.rules.delayed_dequeue == DelayedDequeue::LagNeverFalls {
+            let lag = fair.lag_after_delay(e);
+            let avg_vruntime = fair.avg_vruntime(fair.entities[e].cfs_rq);
+            if avg_vruntime.wrapping_add_signed(lag.wrapping_neg()) != fair.entities[e].vruntime {
+                fair.place_anew(e, lag);
             }
-            fair.cfs_rqs[q].nr_running -= 1;
-            fair.entities[e].policy.vlag = 0;
-            fair.place_entity(e);
-            fair.cfs_rqs[q].nr_running += 1;
-            if !current {
-                fair.insert_into_timeline(e);
-            }
+        } else if fair.entity_lag(e) > 0 {
+            fair.place_anew(e, 0);
         }
         fair.entities[e].policy.sched_delayed = false;
     }
 
     fn update_sums(fair: &mut Fair<Self>, q: CfsRqId, e: EntityId, inserted: bool) {
-        let weight = plain(&fair.entities[e]);
+        let weight = fair.flavor.weight(&fair.entities[e]);
         let v = fair.entities[e].vruntime;
         let sums = &mut fair.cfs_rqs[q].policy;
         let moment = vruntime_diff(v, sums.zero_vruntime).wrapping_mul(weight);
@@ -286,12 +477,12 @@ impl Flavor for Eevdf {
     }
 
     fn pick_next_entity(fair: &mut Fair<Self>, q: CfsRqId) -> EntityId {
-        let next = fair.cfs_rqs[q].next.filter(|&next| fair.entity_eligible(next));
-        next.unwrap_or_else(|| fair.pick_eevdf(q))
+        let next = fair.cfs_rqs[q].next.filter(|_| fair.flavor.rules.pick_buddy);
+        next.filter(|&next| fair.entity_eligible(next)).unwrap_or_else(|| fair.pick_eevdf(q))
     }
 
     fn protect_slice(entity: &mut Entity<Request>) {
-        entity.policy.protected_deadline = entity.policy.deadline;
+        entity.policy.vprot = entity.policy.deadline;
     }
 
     /// No test: charging has raised the flag, if there is a reason.
@@ -305,8 +496,7 @@ impl Flavor for Eevdf {
     ) -> bool {
         match (fair.entities[current].idle, fair.entities[woken].idle) {
             (true, false) => {
-                let request = &mut fair.entities[current].policy;
-                request.protected_deadline = request.deadline.wrapping_add(1);
+                fair.flavor.end_protection(&mut fair.entities[current]);
                 return true;
             }
             (false, true) => return false,
@@ -315,16 +505,36 @@ impl Flavor for Eevdf {
         }
         let q = fair.entities[woken].cfs_rq;
         Self::update_curr(fair, q, now);
+        let next = fair.cfs_rqs[q].next.filter(|_| fair.flavor.rules.buddy_before_wakeup);
+        if next.is_some_and(|next| next != woken && fair.entity_eligible(next)) {
+            return false;
+        }
         // Requests are all of one length: none is preempted for a shorter one.
-        fair.pick_eevdf(q) == woken
+        loop {
+            let best = fair.pick_eevdf(q);
+            let finishes = fair.flavor.rules.delayed_dequeue == DelayedDequeue::LagNeverFalls;
+            if !finishes || best == woken || !fair.entities[best].policy.sched_delayed {
+                return best == woken;
+            }
+            let delayed = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
+            fair.dequeue_task_or_group(best, now, delayed);
+        }
     }
 
     fn yield_task(fair: &mut Fair<Self>, e: EntityId, _now: Time) {
-        if fair.entity_eligible(e) {
-            fair.entities[e].vruntime = fair.entities[e].policy.deadline;
-            let deadline = fair.next_deadline(e);
-            fair.entities[e].policy.deadline = deadline;
-            fair.avg_vruntime(fair.entities[e].cfs_rq);
+        match fair.flavor.rules.sched_yield {
+            SchedYield::MovesDeadline => {
+                let slice = fair.calc_delta_fair(fair.entities[e].load, fair.slice());
+                let request = &mut fair.entities[e].policy;
+                request.deadline = request.deadline.wrapping_add(slice);
+            }
+            SchedYield::ForfeitsRequest if fair.entity_eligible(e) => {
+                fair.entities[e].vruntime = fair.entities[e].policy.deadline;
+                let deadline = fair.next_deadline(e);
+                fair.entities[e].policy.deadline = deadline;
+                fair.avg_vruntime(fair.entities[e].cfs_rq);
+            }
+            SchedYield::ForfeitsRequest => {}
         }
     }
 
@@ -342,28 +552,75 @@ impl Flavor for Eevdf {
             return;
         }
         Self::update_curr(fair, q, now);
+        let rules = fair.flavor.rules;
         let avg_vruntime = fair.avg_vruntime(q);
-        let lag = fair.entity_lag(e);
+        let lag = match rules.reweight {
+            Reweight::ScaledUnlimited => vruntime_diff(avg_vruntime, fair.entities[e].vruntime),
+            _ => fair.entity_lag(e),
+        };
         let current = fair.cfs_rqs[q].curr == Some(e);
+        let protected = current && fair.flavor.is_protected(&fair.entities[e]);
         if !current {
             fair.remove_from_timeline(e);
         }
-        let entity = &mut fair.entities[e];
-        if entity.vruntime != avg_vruntime {
-            entity.vruntime = avg_vruntime.wrapping_add_signed(scaled(lag, before).wrapping_neg());
+        let (vruntime, Request { deadline, vprot, .. }) =
+            (fair.entities[e].vruntime, fair.entities[e].policy);
+        let keeps_protection = protected && rules.protection == Protection::UntilVirtualTime;
+        if rules.reweight == Reweight::Placed {
+            // The others' average does not include the entity while it has no weight in the queue.
+            fair.entities[e].on_rq = false;
+            fair.cfs_rqs[q].nr_running -= 1;
+            fair.entities[e].load = load;
+            let placed = fair.placed_vruntime(e, scaled(lag, before));
+            fair.cfs_rqs[q].nr_running += 1;
+            let entity = &mut fair.entities[e];
+            entity.on_rq = true;
+            entity.vruntime = placed;
+            let left = scaled(vruntime_diff(deadline, vruntime), before);
+            entity.policy.deadline = placed.wrapping_add_signed(left);
+            if keeps_protection && rules.lag_limit == LagLimit::SliceAndTick {
+                let left = scaled(vruntime_diff(vprot, vruntime), before);
+                entity.policy.vprot = placed.wrapping_add_signed(left);
+            }
+        } else {
+            let entity = &mut fair.entities[e];
+            if vruntime != avg_vruntime {
+                entity.vruntime = avg_vruntime.wrapping_add_signed(scaled(lag, before).wrapping_neg());
+            }
+            let ahead_of = vruntime_diff(deadline, avg_vruntime);
+            entity.policy.deadline = avg_vruntime.wrapping_add_signed(scaled(ahead_of, before));
+            if keeps_protection {
+                let left = scaled(vruntime_diff(vprot, avg_vruntime), before);
+                entity.policy.vprot = avg_vruntime.wrapping_add_signed(left);
+            }
+            entity.load = load;
         }
-        let ahead_of = vruntime_diff(entity.policy.deadline, avg_vruntime);
-        entity.policy.deadline = avg_vruntime.wrapping_add_signed(scaled(ahead_of, before));
-        entity.load = load;
         fair.cfs_rqs[q].load = fair.cfs_rqs[q].load - before.weight + load.weight;
         if !current {
             fair.insert_into_timeline(e);
         }
     }
+
+    fn calc_delta_fair(&self, load: LoadWeight, delta: u64) -> u64 {
+        match self.rules.precision {
+            Precision::Plain => load.calc_delta_fair(delta),
+            Precision::Full => load.div_delta_fair(delta),
+        }
+    }
+
+    fn hrtick(&self) -> bool {
+        self.rules.hrtick
+    }
+
+    fn request_left(entity: &Entity<Request>) -> i64 {
+        let left = vruntime_diff(entity.policy.deadline, entity.vruntime);
+        ((i128::from(left) * i128::from(entity.load.weight)) >> NICE_0_SHIFT) as i64
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::cfs_rq::TaskId;
     use super::super::hierarchy::Settings;
     use super::*;
     use vcpulab_host::PcpuId;
@@ -394,5 +651,136 @@ mod tests {
         assert!(
             tasks.iter().all(|task| (9..=11).contains(&turns.iter().filter(|turn| *turn == task).count()))
         );
+    }
+
+    fn fair(rules: Rules) -> Fair<Eevdf> {
+        Fair::new(Eevdf { base_slice: Span::from_us(700), rules }, 1, Settings::DEFAULT)
+    }
+
+    /// Two hogs, the first of which has run for `ran` µs.
+    fn two_hogs(rules: Rules, ran: i64) -> (Fair<Eevdf>, [TaskId; 2]) {
+        let mut fair = fair(rules);
+        let tasks = [0, 1].map(|_| fair.add_task(CPU, None, Class::Other, 0));
+        for task in tasks {
+            fair.wake(at(0), CPU, task);
+        }
+        assert_eq!(fair.pick_next_task(at(0), CPU), Some(tasks[0]));
+        fair.task_tick(at(ran), CPU);
+        (fair, tasks)
+    }
+
+    #[test]
+    fn a_timer_ends_requests_from_7_1_on() {
+        for (rules, timer) in [(Rules::V7_0, None), (Rules::V7_1, Some(at(700)))] {
+            let (fair, _) = two_hogs(rules, 100);
+            assert_eq!(fair.hrtick_at(CPU), timer, "{rules:?}");
+        }
+        let (mut fair, [_, second]) = two_hogs(Rules::V7_1, 100);
+        fair.hrtick(at(700), CPU);
+        assert!(fair.need_resched(CPU) && fair.hrtick_at(CPU).is_none());
+        assert_eq!(fair.pick_next_task(at(702), CPU), Some(second));
+        assert_eq!(fair.hrtick_at(CPU), Some(at(1402)));
+    }
+
+    #[test]
+    fn a_timer_needs_two_tasks_and_stops_when_the_cpu_idles() {
+        let mut fair = fair(Rules::V7_1);
+        let task = fair.add_task(CPU, None, Class::Other, 0);
+        fair.wake(at(0), CPU, task);
+        fair.pick_next_task(at(0), CPU);
+        assert_eq!(fair.hrtick_at(CPU), None);
+        let other = fair.add_task(CPU, None, Class::Other, 0);
+        fair.wake(at(300), CPU, other);
+        // What the running task had used was not charged yet.
+        assert_eq!(fair.hrtick_at(CPU), Some(at(700)));
+        fair.block(at(400), CPU);
+        fair.pick_next_task(at(400), CPU);
+        fair.block(at(500), CPU);
+        assert_eq!(fair.pick_next_task(at(500), CPU), None);
+        assert_eq!(fair.hrtick_at(CPU), None);
+    }
+
+    #[test]
+    fn blocking_ahead_of_the_share_is_delayed_from_6_12_on() {
+        for (rules, delayed) in
+            [(Rules::V6_6, false), (Rules::V6_12, true), (Rules::V7_0, true), (Rules::V7_2, true)]
+        {
+            let (mut fair, [first, _]) = two_hogs(rules, 300);
+            fair.block(at(600), CPU);
+            assert_eq!(fair.is_delayed(first), delayed, "{rules:?}");
+        }
+    }
+
+    /// A task blocks while others are behind it; then a task with a great lag joins, which moves the average back.
+    #[test]
+    fn a_delayed_lag_never_falls_from_7_1_on() {
+        let lag = |rules| {
+            let (mut fair, [first, _]) = two_hogs(rules, 300);
+            fair.block(at(600), CPU);
+            let blocked = fair.entity_lag(fair.tasks[first].entity);
+            fair.pick_next_task(at(600), CPU);
+            let third = fair.add_task(CPU, None, Class::Other, -20);
+            fair.set_vlag(third, Span::from_us(80));
+            fair.wake(at(601), CPU, third);
+            let e = fair.tasks[first].entity;
+            let below = fair.entity_lag(e) < blocked;
+            (below, fair.lag_after_delay(e).cmp(&blocked))
+        };
+        assert_eq!(lag(Rules::V7_0), (true, std::cmp::Ordering::Less));
+        assert_eq!(lag(Rules::V7_1), (true, std::cmp::Ordering::Equal));
+    }
+
+    #[test]
+    fn lags_are_limited_by_release() {
+        let limit = |rules, us, hz: i64| {
+            let settings = Settings { tick: Span::from_secs(1) / hz, ..Settings::DEFAULT };
+            Fair::new(Eevdf { base_slice: Span::from_us(us), rules }, 1, settings).lag_limit()
+                / Span::from_us(1)
+        };
+        let limits = |rules| [(700, 250), (2800, 250), (2800, 1000)].map(|(us, hz)| limit(rules, us, hz));
+        assert_eq!(limits(Rules::V6_12), [4000, 5600, 5600]);
+        assert_eq!(limits(Rules::V7_0), [4700, 6800, 3800]);
+    }
+
+    #[test]
+    fn protection_ends_by_release_where_a_choice_kept_the_task() {
+        // The first task alone is eligible although its request is used up; a later charge finds it ahead.
+        for (rules, flags) in [(Rules::V6_6, false), (Rules::V6_12, false), (Rules::V6_17, true)] {
+            let mut fair = fair(rules);
+            let tasks = [0, 1].map(|_| fair.add_task(CPU, None, Class::Other, 0));
+            fair.set_vlag(tasks[0], Span::from_us(3_000));
+            fair.wake(at(0), CPU, tasks[1]);
+            fair.wake(at(0), CPU, tasks[0]);
+            assert_eq!(fair.pick_next_task(at(0), CPU), Some(tasks[0]));
+            fair.task_tick(at(800), CPU);
+            assert!(fair.need_resched(CPU), "the request is used up");
+            assert_eq!(fair.pick_next_task(at(800), CPU), Some(tasks[0]), "the other is not eligible");
+            fair.task_tick(at(1000), CPU);
+            assert_eq!(fair.need_resched(CPU), flags, "{rules:?}");
+        }
+    }
+
+    #[test]
+    fn a_yield_moves_the_deadline_or_forfeits_the_request() {
+        for (rules, moved) in [(Rules::V6_6, [0, 700]), (Rules::V6_12, [700, 700])] {
+            let mut fair = fair(rules);
+            let tasks = [0, 1].map(|_| fair.add_task(CPU, None, Class::Other, 0));
+            tasks.into_iter().for_each(|task| fair.wake(at(0), CPU, task));
+            let e = fair.pick_next_task(at(0), CPU).map(|task| fair.tasks[task].entity).expect("a task");
+            let state = |fair: &Fair<Eevdf>| [fair.entities[e].vruntime, fair.entities[e].policy.deadline];
+            let before = state(&fair);
+            fair.yield_task(at(0), CPU);
+            let after = state(&fair);
+            assert_eq!([0, 1].map(|i| vruntime_diff(after[i], before[i]) / 1000), moved, "{rules:?}");
+        }
+    }
+
+    #[test]
+    fn virtual_time_is_exact_from_7_1_on() {
+        // A sixth of the weight of nice 0: its plain weight is 170.
+        let load = LoadWeight::of_sum(174_762);
+        let passes = |rules| Eevdf { base_slice: Span::from_us(700), rules }.calc_delta_fair(load, 1_000_000);
+        assert_eq!(passes(Rules::V7_1), 1_000_000 * (1 << 20) / 174_762);
+        assert!(passes(Rules::V7_0) > 6_020_000);
     }
 }

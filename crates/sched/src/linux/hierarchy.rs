@@ -55,7 +55,7 @@ pub trait Flavor: Clone {
     /// Takes an entity off its queue. False: the dequeue is delayed, and the entity still competes.
     fn dequeue_entity(fair: &mut Fair<Self>, e: EntityId, now: Time, flags: DequeueFlags) -> bool;
     /// Wakes an entity whose dequeue was delayed.
-    fn requeue_delayed_entity(_fair: &mut Fair<Self>, _e: EntityId) {}
+    fn requeue_delayed_entity(_fair: &mut Fair<Self>, _e: EntityId, _now: Time) {}
     /// Updates the policy's sums after an entity was put into a queue's timeline (`_inserted`), or taken out of it.
     fn update_sums(_fair: &mut Fair<Self>, _q: CfsRqId, _e: EntityId, _inserted: bool) {}
     /// The entity that should run next; its dequeue may be delayed.
@@ -76,6 +76,18 @@ pub trait Flavor: Clone {
     fn yield_task(fair: &mut Fair<Self>, e: EntityId, now: Time);
     /// Changes the weight of an entity, queued or not.
     fn reweight_entity(fair: &mut Fair<Self>, e: EntityId, load: LoadWeight, now: Time);
+    /// The virtual time that passes for an entity of this weight in `delta` ns.
+    fn calc_delta_fair(&self, load: LoadWeight, delta: u64) -> u64 {
+        load.calc_delta_fair(delta)
+    }
+    /// Whether a timer ends requests (`HRTICK`).
+    fn hrtick(&self) -> bool {
+        false
+    }
+    /// Time that an entity must run until its request is used up; negative: it is used up.
+    fn request_left(_entity: &Entity<Self::Entity>) -> i64 {
+        0
+    }
 }
 
 /// Settings of the fair class that CFS and EEVDF share.
@@ -115,6 +127,10 @@ pub struct Fair<F: Flavor> {
     pub(super) leaf_cfs_rqs: Table<PcpuId, Vec<CfsRqId>>,
     /// Groups whose timers have changed.
     pub(super) changed_timers: Vec<GroupId>,
+    /// Timer of each CPU that ends the running task's request (`hrtick_timer`).
+    pub(super) hrtick_timers: Table<PcpuId, Option<Time>>,
+    /// CPUs whose timer has changed.
+    pub(super) changed_hrtick: CpuMask,
 }
 
 impl<F: Flavor> Fair<F> {
@@ -134,7 +150,13 @@ impl<F: Flavor> Fair<F> {
             any_idle: false,
             leaf_cfs_rqs: Table::filled(cpus as usize, Vec::new()),
             changed_timers: Vec::new(),
+            hrtick_timers: Table::filled(cpus as usize, None),
+            changed_hrtick: CpuMask::EMPTY,
         }
+    }
+
+    pub(super) fn calc_delta_fair(&self, load: LoadWeight, delta: u64) -> u64 {
+        self.flavor.calc_delta_fair(load, delta)
     }
 
     /// Adds a group. Its parent has been added before.
@@ -222,7 +244,7 @@ impl<F: Flavor> Fair<F> {
     /// Sets the virtual run time of a blocked task to the value at which it has `virtual_time` after `ran` ns.
     pub fn set_vruntime_before(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
         let entity = &mut self.entities[self.tasks[task].entity];
-        entity.vruntime = virtual_time.wrapping_sub(entity.load.calc_delta_fair(ran));
+        entity.vruntime = virtual_time.wrapping_sub(self.flavor.calc_delta_fair(entity.load, ran));
     }
 
     /// Sets the lag of a blocked task, in virtual time.
@@ -248,11 +270,12 @@ impl<F: Flavor> Fair<F> {
             if !F::sched_delayed(&self.entities[entity]) {
                 return;
             }
-            F::requeue_delayed_entity(self, entity);
+            F::requeue_delayed_entity(self, entity, now);
         } else {
             let to = self.cfs_rq_of(group, cpu);
             let moves = self.move_to_cfs_rq(entity, to, now);
             self.enqueue_entities(entity, now, true, moves, 1);
+            self.hrtick_update(now, cpu);
         }
         self.wakeup_preempt(now, cpu, task);
     }
@@ -263,6 +286,7 @@ impl<F: Flavor> Fair<F> {
         let to = self.cfs_rq_of(group, cpu);
         self.move_to_cfs_rq(entity, to, now);
         self.enqueue_entities(entity, now, false, false, 1);
+        self.hrtick_update(now, cpu);
         self.wakeup_preempt(now, cpu, task);
     }
 
@@ -469,7 +493,7 @@ impl<F: Flavor> Fair<F> {
                 F::enqueue_entity(self, e, now, wakeup || !is_first, moved && is_first);
             } else {
                 if F::sched_delayed(&self.entities[e]) {
-                    F::requeue_delayed_entity(self, e);
+                    F::requeue_delayed_entity(self, e, now);
                 }
                 self.update_cfs_group(e, now);
             }
@@ -544,7 +568,7 @@ impl<F: Flavor> Fair<F> {
         }
         entity.exec_start = now;
         entity.sum_exec_runtime += ran;
-        entity.vruntime = entity.vruntime.wrapping_add(entity.load.calc_delta_fair(ran));
+        entity.vruntime = entity.vruntime.wrapping_add(self.flavor.calc_delta_fair(entity.load, ran));
         Some((e, ran))
     }
 

@@ -3,7 +3,10 @@
 use vcpulab_host::{Class, Span};
 
 /// The weight of nice 0: 1024 times its plain weight, as all are kept.
-pub const NICE_0_LOAD: u64 = 1024 * 1024;
+pub const NICE_0_LOAD: u64 = 1 << NICE_0_SHIFT;
+
+/// The binary logarithm of the weight of nice 0.
+pub const NICE_0_SHIFT: u32 = 20;
 
 /// The plain weight of each nice value from −20 on.
 const SCHED_PRIO_TO_WEIGHT: [u64; 40] = [
@@ -57,6 +60,15 @@ impl LoadWeight {
     /// The virtual time that passes in `delta` ns.
     pub fn calc_delta_fair(self, delta: u64) -> u64 {
         if self.weight == NICE_0_LOAD { delta } else { self.calc_delta(delta, NICE_0_LOAD) }
+    }
+
+    /// The virtual time that passes in `delta` ns, by an exact division, as from 7.1 on.
+    pub fn div_delta_fair(self, delta: u64) -> u64 {
+        match delta.checked_mul(NICE_0_LOAD) {
+            _ if self.weight == NICE_0_LOAD => delta,
+            Some(product) => product / self.weight.max(1),
+            None => (u128::from(delta) * u128::from(NICE_0_LOAD) / u128::from(self.weight.max(1))) as u64,
+        }
     }
 
     /// `delta · of / self`, as the kernel rounds it.

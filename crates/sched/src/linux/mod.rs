@@ -14,6 +14,7 @@
 //! | `cfs_rq` | `sched_entity` (`vruntime`, `exec_start`, ..), `cfs_rq` (`h_nr_running`, `curr`, `next`, `runtime_remaining`, ..) |
 //! | `hierarchy` | `dequeue_task`, `dequeue_entities`, `cfs_rq_of`, `task_tick`, `yield_task`, `yield_to` |
 //! | `pick_next_task` | `pick_next_task`, `put_prev_entity`, `set_next_entity`, `wakeup_preempt`, `need_resched` |
+//! | `hrtick` | `hrtick_start_fair`, `hrtick_update`, `hrtick_clear` |
 //! | `timeline` | `set_next_buddy`, `clear_buddies`, `account_entity_enqueue` |
 //! | `task_group`, `bandwidth` | `task_group`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `unthrottle_cfs_rq`, `distribute_cfs_runtime` |
 //! | `load_weight` | `load_weight`, `sched_prio_to_weight`, `calc_delta_fair` |
@@ -30,7 +31,7 @@
 //! |---|---|
 //! | `slice` | EEVDF: `Eevdf::base_slice`; CFS: `Fair::<Cfs>::sched_slice` |
 //! | `lag` | `Fair::<Eevdf>::entity_lag`, kept in `Request::vlag`; limit: `lag_limit` |
-//! | `RUN_TO_PARITY` | `Flavor::protect_slice` |
+//! | `RUN_TO_PARITY` | `Flavor::protect_slice`, `eevdf::Protection` |
 //! | `tasks_timeline`, a red-black tree | `CfsRq::timeline`, a sorted list |
 //! | `se->my_q`, `cfs_rq->tg` | `Entity::kind`, `CfsRq::group` |
 //! | `sched_avg` | `Entity::load_avg`, `CfsRq::load_avg`; utilization of a CPU: `Linux::util_avg` |
@@ -53,6 +54,7 @@ mod cfs_rq;
 mod cfs_tasks;
 mod cgroups;
 mod hierarchy;
+mod hrtick;
 mod load_avg;
 mod load_balance;
 mod params;

@@ -102,6 +102,10 @@ const BASE_SLICE: ParamSpec = global(
     BY_CPUS,
     "The length of each thread's requests (-1: 0.7 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
 );
+const BASE_SLICE_750: ParamSpec = ParamSpec {
+    doc: "The length of each thread's requests (-1: 0.75 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
+    ..BASE_SLICE
+};
 
 // ---- of a domain ----
 
@@ -437,10 +441,29 @@ impl Tuned for Eevdf {
     const NAME: &'static str = "linux-eevdf";
     const DOC: &'static str = "Linux's earliest eligible virtual deadline first: of those that had no more than their share, the earliest \
          deadline runs.";
-    const GENERATIONS: &'static [(Generation, eevdf::Rules)] = &[(
-        eevdf!("6.12", since & [("6.12", 0), ("6.13", 0), ("6.14", 0), ("6.15", 0), ("6.16", 0)], BASE_SLICE),
-        eevdf::Rules::V6_12,
-    )];
+    const GENERATIONS: &'static [(Generation, eevdf::Rules)] = &[
+        (
+            eevdf!(
+                "6.6",
+                since & [("6.6", 0), ("6.7", 0), ("6.8", 0), ("6.9", 0), ("6.10", 0), ("6.11", 0)],
+                BASE_SLICE_750
+            ),
+            eevdf::Rules::V6_6,
+        ),
+        (
+            eevdf!(
+                "6.12",
+                since & [("6.12", 0), ("6.13", 0), ("6.14", 0), ("6.15", 0), ("6.16", 0)],
+                BASE_SLICE
+            ),
+            eevdf::Rules::V6_12,
+        ),
+        (eevdf!("6.17", since & [("6.17", 0)], BASE_SLICE), eevdf::Rules::V6_17),
+        (eevdf!("6.18", since & [("6.18", 0), ("6.19", 0)], BASE_SLICE), eevdf::Rules::V6_18),
+        (eevdf!("7.0", since & [("7.0", 0), ("6.19", 1)], BASE_SLICE), eevdf::Rules::V7_0),
+        (eevdf!("7.1", since & [("7.1", 0)], BASE_SLICE), eevdf::Rules::V7_1),
+        (eevdf!("7.2", since & [("7.2", 0)], BASE_SLICE), eevdf::Rules::V7_2),
+    ];
 
     fn new(rules: eevdf::Rules, given: &Params, cpus: u32) -> Self {
         let base_slice = tunable(given, &BASE_SLICE, factor(cpus) * rules.base_slice);

@@ -112,11 +112,17 @@ impl<F: Flavor> Fair<F> {
     /// Switches a CPU to a task, or to no fair task (`None`). Flags raised meanwhile are dropped.
     pub fn set_next_task(&mut self, now: Time, cpu: PcpuId, to: Option<TaskId>) {
         let from = self.curr[cpu];
-        if from != to || from.is_none() {
+        let changes = from != to || from.is_none();
+        if changes {
             self.put_prev_set_next(from.map(|t| self.tasks[t].entity), to.map(|t| self.tasks[t].entity), now);
             self.curr[cpu] = to;
         }
         self.need_resched.remove(cpu);
+        match to {
+            Some(_) if changes => self.hrtick_start(now, cpu),
+            Some(_) => {}
+            None => self.hrtick_clear(cpu),
+        }
     }
 
     /// Switches a CPU from one entity and its ancestors to another and its ancestors, up to their common queue.

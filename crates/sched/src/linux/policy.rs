@@ -136,6 +136,9 @@ impl<F: Tuned> Linux<F> {
                 self.fair.slack_timer_at(group),
             );
         }
+        while let Some(cpu) = self.fair.next_changed_hrtick() {
+            self.timers.set_hrtick(ctx, cpu, self.fair.hrtick_at(cpu));
+        }
         for cpu in self.fair.resched_cpus().without(&self.resched_requested).iter() {
             if ctx.is_idle(ctx.current(cpu)) {
                 self.resched_now(ctx, cpu);
@@ -483,6 +486,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
                 self.tick(ctx, cpu);
             }
             Kind::Resched(cpu) => ctx.raise_reschedule(cpu),
+            Kind::Hrtick(cpu) => self.fair.hrtick(now, cpu),
             Kind::Refill(_) => self.expire_period_timers(ctx),
             Kind::Slack(group) => self.fair.slack_timer(now, group),
         }

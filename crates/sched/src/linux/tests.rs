@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
 
-use super::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId, cfs, eevdf};
+use super::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId, Tuned, cfs, eevdf};
 
 const CPU: PcpuId = PcpuId(0);
 
@@ -61,7 +61,7 @@ impl<F: Flavor> Driven<F> {
         self.fair.curr(CPU).map(|task| self.tasks.iter().position(|&t| t == task).expect("one of them"))
     }
 
-    /// Lets time pass, up to the next tick or refill at most.
+    /// Lets time pass, up to the next tick, refill or end of a request at most.
     fn pass(&mut self, until: Time) {
         if let Some(running) = self.running() {
             self.ran[running] += until - self.now;
@@ -83,13 +83,17 @@ impl<F: Flavor> Driven<F> {
         let end = self.now + by;
         loop {
             let refill = self.fair.period_timer_at(self.limited);
-            let next = refill.map_or(self.tick, |refill| refill.min(self.tick)).max(self.now);
+            let request_end = self.fair.hrtick_at(CPU);
+            let timers = [refill, request_end].into_iter().flatten();
+            let next = timers.fold(self.tick, Time::min).max(self.now);
             if next > end {
                 break;
             }
             self.pass(next);
             if refill == Some(next) {
                 self.fair.period_timer(next, self.limited);
+            } else if request_end == Some(next) {
+                self.fair.hrtick(next, CPU);
             } else {
                 self.tick += Settings::DEFAULT.tick;
                 self.fair.task_tick(next, CPU);
@@ -143,8 +147,12 @@ proptest! {
 
     #[test]
     fn nobody_waits_beside_an_idle_cpu_and_limits_hold(events in prop::collection::vec(event(), 1..300)) {
-        holds(Cfs::scaled(cfs::Rules::V6_1, 1), &events);
-        holds(Eevdf { base_slice: Span::from_us(700), rules: eevdf::Rules::V6_12 }, &events);
+        for &(_, rules) in Cfs::GENERATIONS {
+            holds(Cfs::scaled(rules, 1), &events);
+        }
+        for &(_, rules) in Eevdf::GENERATIONS {
+            holds(Eevdf { base_slice: Span::from_us(700), rules }, &events);
+        }
     }
 }
 
@@ -166,7 +174,9 @@ fn shares_follow_weights() {
         }
     }
     shares(Cfs::scaled(cfs::Rules::V6_1, 1));
-    shares(Eevdf { base_slice: Span::from_us(700), rules: eevdf::Rules::V6_12 });
+    for &(_, rules) in Eevdf::GENERATIONS {
+        shares(Eevdf { base_slice: Span::from_us(700), rules });
+    }
 }
 
 /// `SCHED_IDLE` gives way at once, and `SCHED_BATCH` preempts nobody as it wakes.

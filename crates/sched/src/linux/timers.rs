@@ -1,4 +1,4 @@
-//! Timers of a host: for each CPU its tick and its pending decision, for each limited group its period timer and its
+//! Timers of a host: for each CPU its tick, its pending decision and the end of a request, for each limited group its period timer and its
 //! slack timer.
 
 use std::collections::BTreeSet;
@@ -10,6 +10,7 @@ use vcpulab_host::{GroupId, NEVER, PcpuId, PolicyContext, Table, Time, TimerId};
 pub enum Kind {
     Tick(PcpuId),
     Resched(PcpuId),
+    Hrtick(PcpuId),
     Refill(GroupId),
     Slack(GroupId),
 }
@@ -17,21 +18,23 @@ pub enum Kind {
 impl Kind {
     /// The timer's purpose, from the token that the host hands back.
     pub fn of(token: u32) -> Self {
-        let number = token / 4;
-        match token % 4 {
+        let number = token / 5;
+        match token % 5 {
             0 => Kind::Tick(PcpuId(number)),
             1 => Kind::Resched(PcpuId(number)),
-            2 => Kind::Refill(GroupId(number)),
+            2 => Kind::Hrtick(PcpuId(number)),
+            3 => Kind::Refill(GroupId(number)),
             _ => Kind::Slack(GroupId(number)),
         }
     }
 
     fn token(self) -> u32 {
         match self {
-            Kind::Tick(cpu) => 4 * cpu.0,
-            Kind::Resched(cpu) => 4 * cpu.0 + 1,
-            Kind::Refill(group) => 4 * group.0 + 2,
-            Kind::Slack(group) => 4 * group.0 + 3,
+            Kind::Tick(cpu) => 5 * cpu.0,
+            Kind::Resched(cpu) => 5 * cpu.0 + 1,
+            Kind::Hrtick(cpu) => 5 * cpu.0 + 2,
+            Kind::Refill(group) => 5 * group.0 + 3,
+            Kind::Slack(group) => 5 * group.0 + 4,
         }
     }
 }
@@ -39,7 +42,7 @@ impl Kind {
 /// The timers of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
-    cpus: Table<PcpuId, Option<[TimerId; 2]>>,
+    cpus: Table<PcpuId, Option<[TimerId; 3]>>,
     /// Timers of groups, made when a group is first limited.
     groups: Table<GroupId, Option<[TimerId; 2]>>,
     /// Next refills of all groups, by time and group.
@@ -54,7 +57,8 @@ impl Timers {
     }
 
     pub fn add_cpu(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
-        let timers = [Kind::Tick(cpu), Kind::Resched(cpu)].map(|kind| ctx.new_timer(cpu, kind.token()));
+        let timers = [Kind::Tick(cpu), Kind::Resched(cpu), Kind::Hrtick(cpu)]
+            .map(|kind| ctx.new_timer(cpu, kind.token()));
         *self.cpus.entry(cpu) = Some(timers);
     }
 
@@ -78,6 +82,10 @@ impl Timers {
 
     pub fn stop_resched(&self, ctx: &mut PolicyContext, cpu: PcpuId) {
         self.set(ctx, cpu, 1, NEVER);
+    }
+
+    pub fn set_hrtick(&self, ctx: &mut PolicyContext, cpu: PcpuId, at: Option<Time>) {
+        self.set(ctx, cpu, 2, at.unwrap_or(NEVER));
     }
 
     /// Sets the timers of a group.
