@@ -100,13 +100,8 @@ const BASE_SLICE: ParamSpec = global(
     "us",
     ParamKind::Int { min: 100, max: 1_000_000, also: &[BY_CPUS] },
     BY_CPUS,
-    "The length of each thread's requests (-1: 0.7 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
+    "The length of each thread's requests (-1: 0.7 ms, in 6.6 0.75 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
 );
-const BASE_SLICE_750: ParamSpec = ParamSpec {
-    doc: "The length of each thread's requests (-1: 0.75 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
-    ..BASE_SLICE
-};
-
 // ---- of a domain ----
 
 const fn domain(
@@ -411,8 +406,8 @@ macro_rules! cfs {
 
 /// A generation of EEVDF.
 macro_rules! eevdf {
-    ($name:literal, since $since:expr, $base_slice:expr) => {
-        generation!($name, since $since, $base_slice => "/sys/kernel/debug/sched/base_slice_ns")
+    ($name:literal, since $since:expr) => {
+        generation!($name, since $since, BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns")
     };
 }
 
@@ -443,26 +438,18 @@ impl Tuned for Eevdf {
          deadline runs.";
     const GENERATIONS: &'static [(Generation, eevdf::Rules)] = &[
         (
-            eevdf!(
-                "6.6",
-                since & [("6.6", 0), ("6.7", 0), ("6.8", 0), ("6.9", 0), ("6.10", 0), ("6.11", 0)],
-                BASE_SLICE_750
-            ),
+            eevdf!("6.6", since & [("6.6", 0), ("6.7", 0), ("6.8", 0), ("6.9", 0), ("6.10", 0), ("6.11", 0)]),
             eevdf::Rules::V6_6,
         ),
         (
-            eevdf!(
-                "6.12",
-                since & [("6.12", 0), ("6.13", 0), ("6.14", 0), ("6.15", 0), ("6.16", 0)],
-                BASE_SLICE
-            ),
+            eevdf!("6.12", since & [("6.12", 0), ("6.13", 0), ("6.14", 0), ("6.15", 0), ("6.16", 0)]),
             eevdf::Rules::V6_12,
         ),
-        (eevdf!("6.17", since & [("6.17", 0)], BASE_SLICE), eevdf::Rules::V6_17),
-        (eevdf!("6.18", since & [("6.18", 0), ("6.19", 0)], BASE_SLICE), eevdf::Rules::V6_18),
-        (eevdf!("7.0", since & [("7.0", 0), ("6.19", 1)], BASE_SLICE), eevdf::Rules::V7_0),
-        (eevdf!("7.1", since & [("7.1", 0)], BASE_SLICE), eevdf::Rules::V7_1),
-        (eevdf!("7.2", since & [("7.2", 0)], BASE_SLICE), eevdf::Rules::V7_2),
+        (eevdf!("6.17", since & [("6.17", 0)]), eevdf::Rules::V6_17),
+        (eevdf!("6.18", since & [("6.18", 0), ("6.19", 0)]), eevdf::Rules::V6_18),
+        (eevdf!("7.0", since & [("7.0", 0), ("6.19", 1)]), eevdf::Rules::V7_0),
+        (eevdf!("7.1", since & [("7.1", 0)]), eevdf::Rules::V7_1),
+        (eevdf!("7.2", since & [("7.2", 0)]), eevdf::Rules::V7_2),
     ];
 
     fn new(rules: eevdf::Rules, given: &Params, cpus: u32) -> Self {
