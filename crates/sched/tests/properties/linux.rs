@@ -372,7 +372,7 @@ fn who_spins_gives_way_to_its_own_domain() {
         // directed yield does not choose the next thread.
         let gives = match policy {
             ("linux-cfs", _) | ("linux-eevdf", "6.6") => spinner <= beside,
-            _ => spinner * 10 < beside,
+            _ => spinner * 5 < beside,
         };
         assert!(gives && (other - 500).abs() < 10, "{policy:?}: {got:?}");
     }
