@@ -191,7 +191,7 @@ def _read(cls: _Class, name: str, definition: Mapping[str, Any]) -> tuple[str, s
         return kind, f'self.{method}("{name}", {value.reader})', True
     value = _value(definition)
     if value.reader == "all_of":
-        return value.type, f'all_of(self._table.get("{name}", []))', False
+        return value.type, f'all_of(self._table.get("{name}", ()))', False
     if name not in cls.required and (cls.table == "Event" or name in OPTIONAL.get(cls.table, ())):
         body = f'self._table.get("{name}")' if value.reader is None else f'self._optional("{name}", {value.reader})'
         return f"{value.type} | None", body, value.is_table

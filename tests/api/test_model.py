@@ -1,7 +1,10 @@
 """The typed scenario: `Scenario.model`."""
 
+import copy
+import pickle
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -116,3 +119,59 @@ def test_a_model_cannot_be_changed() -> None:
     with pytest.raises(AttributeError, match=r"Domain\.vcpus cannot be set: Scenario\.change makes another scenario"):
         scenario.domains["web"].vcpus = 2  # type: ignore[misc]
     assert scenario.model == Scenario.starter().model != scenario.change({"seed": 9}).model
+
+
+def mappings(value: object) -> Iterator[Mapping[str, Any]]:
+    """The mappings in the values of tables, at all levels."""
+    if isinstance(value, Table):
+        for name in ("fields", *properties(value)):
+            yield from mappings(getattr(value, name))
+    elif isinstance(value, Mapping | tuple):
+        if isinstance(value, Mapping):
+            yield value
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from mappings(item)
+    else:
+        assert not isinstance(value, list)
+
+
+CHANGES: dict[str, tuple[Any, ...]] = {
+    "update": ({"a": 1},),
+    "__setitem__": ("a", 1),
+    "__delitem__": ("a",),
+    "__ior__": ({"a": 1},),
+    "setdefault": ("a", 1),
+    "pop": ("a", None),
+    "popitem": (),
+    "clear": (),
+}
+
+
+@pytest.mark.parametrize(
+    "path", [SHIPPED[0], KVM, ROOT / "scenarios/claims/arinc653-pools.toml"], ids=lambda path: path.stem
+)
+def test_no_mapping_of_a_model_can_be_changed(path: Path) -> None:
+    scenario = Scenario(path)
+    seen = list(mappings(scenario.model))
+    assert any(table is scenario.host.costs for table in seen)
+    for table in seen:
+        for change, arguments in CHANGES.items():
+            with pytest.raises(TypeError, match=r"Scenario\.change makes another scenario"):
+                getattr(table, change)(*arguments)
+    assert scenario.model == Scenario(path).model
+
+
+def test_models_and_their_mappings_are_pickled_and_copied() -> None:
+    scenario = Scenario(KVM)
+    for value in (scenario.model, scenario.domains, scenario.host.costs, scenario.domains["web"].params):
+        for other in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):
+            assert other == value
+            assert type(other) is type(value)
+
+
+def test_a_value_is_found_by_its_path() -> None:
+    scenario = Scenario.starter()
+    assert scenario.value("host.scheduler") == scenario.host.scheduler
+    assert scenario.value("domain.web.app.0.kind") == scenario.domains["web"].apps[0].kind
+    for path in ("domain.web.app.9.kind", "domain.web.app.x", "domain.nobody", "name.x"):
+        assert scenario.value(path) is None

@@ -1,8 +1,7 @@
 """Domains that are alike: the same settings, applications, clients and actions, but for the name."""
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vcpulab.scenario.names import grouped, without_number
@@ -20,6 +19,11 @@ def groups(*scenarios: Scenario) -> list[list[str]]:
         [['batch1', 'batch2'], ['heavy']]
     """
     return list(_groups(scenarios).values())
+
+
+def group_of(*scenarios: Scenario) -> dict[str, tuple[str, ...]]:
+    """Each domain to the domains that are alike; see `groups`."""
+    return {name: tuple(group) for group in groups(*scenarios) for name in group}
 
 
 ROWS_MAX = 8
@@ -55,39 +59,35 @@ def rows(*scenarios: Scenario) -> list[list[str]]:
 
 def _groups(scenarios: Sequence[Scenario]) -> dict[tuple[str, ...], list[str]]:
     """The domains that have the same settings as each other in every scenario, by these settings."""
-    settings_of = [_settings(scenario.to_dict()) for scenario in scenarios]
+    settings_of = [_settings(scenario) for scenario in scenarios]
     return grouped(settings_of[0], lambda domain: tuple(settings.get(domain, "") for settings in settings_of))
 
 
-def _settings(document: Mapping[str, Any]) -> dict[str, str]:
+def _settings(scenario: Scenario) -> dict[str, str]:
     """The settings of each domain in a scenario as text, without the name of the domain."""
-    clients = _by("server", document.get("client", {}).values())
-    actions = _by("domain", document.get("action", []))
-    frames = [document["host"], *document.get("pool", {}).values()]
-    slots = _by("domain", (slot for frame in frames for slot in frame.get("entries", [])))
-    named = {
-        name for kind in ("domain", "client") for table in document.get(kind, {}).values() for name in _names(table)
-    }
+    domains, clients = scenario.domains, scenario.clients
+    asking = grouped(clients.values(), lambda client: client.server)
+    actions = grouped(scenario.actions, lambda action: getattr(action, "domain", None))
+    frames = [scenario.host.params, *(pool.params for pool in scenario.pools.values())]
+    slots = grouped((slot for frame in frames for slot in frame.get("entries", ())), lambda slot: slot.get("domain"))
+    named = {name for table in (*domains.values(), *clients.values()) for name in _names(table.fields)}
     texts = {}
-    for domain, table in document["domain"].items():
-        of_it = [_without(part, domain) for part in (table, clients[domain], actions[domain], slots[domain])]
+    for name, domain in domains.items():
+        settings = [
+            domain.fields,
+            [client.fields for client in asking.get(name, ())],
+            [action.fields for action in actions.get(name, ())],
+            slots.get(name, ()),
+        ]
         # A domain that another table names is unlike all other domains.
-        texts[domain] = json.dumps([*of_it, domain if domain in named else None], sort_keys=True)
+        texts[name] = json.dumps([_without(settings, name), name if name in named else None], sort_keys=True)
     return texts
-
-
-def _by(key: str, tables: Iterable[Mapping[str, Any]]) -> defaultdict[str | None, list[Mapping[str, Any]]]:
-    """The tables by their value of a key."""
-    tables_by_value = defaultdict(list)
-    for table in tables:
-        tables_by_value[table.get(key)].append(table)
-    return tables_by_value
 
 
 def _without(part: Any, name: str) -> Any:
     if isinstance(part, Mapping):
         return {key: _without(value, name) for key, value in part.items() if value != name}
-    return [_without(item, name) for item in part] if isinstance(part, list) else part
+    return [_without(item, name) for item in part] if isinstance(part, list | tuple) else part
 
 
 def _names(table: Mapping[str, Any]) -> Iterator[str]:

@@ -31,12 +31,12 @@ def text_of(threads: int, scheduler: str, vms: Mapping[str, int]) -> str:
     Examples:
         >>> from vcpulab.scenario.scenario import Scenario
         >>> scenario = Scenario.from_toml(text_of(4, "credit2", {"web": 1, "batch": 2}))
-        >>> list(scenario.to_dict()["domain"]), scenario.copies()
+        >>> list(scenario.domains), scenario.copies()
         (['dom0', 'web', 'batch1', 'batch2'], {'domain': {'batch': ['batch1', 'batch2']}})
 
         Schedulers of Linux have KVM hosts:
 
-        >>> list(Scenario.from_toml(text_of(4, "linux-eevdf", {"web": 1})).to_dict()["domain"])
+        >>> list(Scenario.from_toml(text_of(4, "linux-eevdf", {"web": 1})).domains)
         ['web']
     """
     count = sum(vms.values())

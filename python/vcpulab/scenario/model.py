@@ -420,7 +420,7 @@ class Domain(Table):
 
         Default: those of the pCPUs that it prefers, or else may run on.
         """
-        return all_of(self._table.get("memory_nodes", []))
+        return all_of(self._table.get("memory_nodes", ()))
 
     @property
     def driver_domain(self) -> bool:

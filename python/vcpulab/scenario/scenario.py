@@ -18,6 +18,7 @@ from vcpulab.policy import OwnPolicy, Policies
 from vcpulab.scenario.model import Action, Client, Domain, Host, Model, Pool
 from vcpulab.scenario.names import did_you_mean, shortlist
 from vcpulab.scenario.problems import Problem
+from vcpulab.scenario.table import value_at
 
 AT_BOOT = "idle_tick_at"
 """The field of a domain that is set when the host boots, not by an administrator."""
@@ -165,7 +166,7 @@ class Scenario:
 
         Examples:
             >>> heavier = Scenario.starter().change({"web.weight": 512, "seed": 7})
-            >>> heavier.to_dict()["domain"]["web"]["weight"], heavier.seed
+            >>> heavier.domains["web"].params["weight"], heavier.seed
             (512, 7)
         """
         if not isinstance(changes, Mapping):
@@ -298,6 +299,21 @@ class Scenario:
             (1, '10s', 10000000000)
         """
         return self.kept(_model)
+
+    def value(self, path: str) -> Any:
+        """The value of a field of the complete scenario, as its file has it.
+
+        Args:
+            path: the full path of the field, as for `change`.
+
+        Returns:
+            The value; `None`: the field is absent.
+
+        Examples:
+            >>> Scenario.starter().value("domain.web.app.0.kind"), Scenario.starter().value("domain.web.cap")
+            ('web-server', None)
+        """
+        return value_at(self.model.fields, split(path))
 
     @property
     def host(self) -> Host:

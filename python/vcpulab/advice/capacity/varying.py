@@ -11,6 +11,7 @@ from vcpulab.results.addresses import Address, Slo
 from vcpulab.scenario.names import did_you_mean, listed
 from vcpulab.scenario.scenario import Scenario, join, split, tables
 from vcpulab.scenario.settings import COUNT, resolve_all
+from vcpulab.scenario.table import value_at
 
 REQUESTS_MIN = 100
 """The requests in the measured time at the lowest rate: a 99th percentile needs that many."""
@@ -71,8 +72,9 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
     path = paths[0] if len(paths) == 1 else word
     if split(paths[0])[0] in _NO_LOAD:
         raise RequestError(f"`{path}` loads nothing", field="vary", found=word, allowed=_allowed(scenario))
-    document = tables(scenario.text) if split(path)[-1] == COUNT else scenario.to_dict()
-    present, *further = (_at(document, name) for name in paths)
+    # The complete scenario has the copies instead of their number.
+    counted = tables(scenario.text) if split(path)[-1] == COUNT else scenario.model.fields
+    present, *further = (value_at(counted, split(name)) for name in paths)
     if any(value != present for value in further):
         values = ", ".join(dict.fromkeys(map(str, (present, *further))))
         raise RequestError(f"they have different values, {values}", field="vary", found=word, allowed="one path")
@@ -192,17 +194,6 @@ def _valid(at: Callable[[float], Scenario], value: float) -> bool:
     except (ScenarioError, OverflowError):
         return False
     return True
-
-
-def _at(document: Any, path: str) -> Any:
-    for step in split(path):
-        if isinstance(document, list):
-            document = document[int(step)] if step.isdecimal() and int(step) < len(document) else None
-        elif isinstance(document, Mapping):
-            document = document.get(step)
-        else:
-            return None
-    return document
 
 
 def _allowed(scenario: Scenario) -> str:

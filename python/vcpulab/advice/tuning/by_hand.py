@@ -1,7 +1,7 @@
 """Parameters stated by hand: `PATH=LOW..HIGH`, `PATH=a,b,c`, and patterns of names."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from vcpulab.scenario import settings
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import is_pattern, matching
 from vcpulab.scenario.scenario import Scenario, join, split
+from vcpulab.scenario.table import value_at
 
 OPTIONS_MAX = 32
 """Most values of a range stated by hand."""
@@ -32,7 +33,7 @@ class StatedParameter(NamedTuple):
         return replace(parameter, name=name, paths=self.paths) if self.paths else parameter
 
 
-def parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> StatedParameter:
+def parsed(scenario: Scenario, word: str) -> StatedParameter:
     """The parameter and the values of `PATH=LOW..HIGH` or `PATH=a,b,c`.
 
     Raises:
@@ -44,7 +45,7 @@ def parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> Stated
         raise RequestError(field="vary", found=word, allowed=allowed)
     paths = tuple(settings.resolve_all(scenario, given.strip(), "vary"))
     path, several = paths[0], paths if len(paths) > 1 else ()
-    present = list(dict.fromkeys(str(_at(document, field_path)) for field_path in paths))
+    present = list(dict.fromkeys(str(scenario.value(field_path)) for field_path in paths))
     if len(present) > 1:
         raise RequestError(f"they have different values, {', '.join(present)}", field="vary", found=word)
     low, dots, high = text.partition("..")
@@ -78,18 +79,18 @@ def _between(low_text: str, high_text: str, word: str) -> list[Any]:
     return sorted({min(max(round(value) if whole else value, low), high) for value in rounded})
 
 
-def check_typed(request: StatedParameter, document: Mapping[str, Any], names: Sequence[str]) -> None:
+def check_typed(scenario: Scenario, request: StatedParameter, names: Sequence[str]) -> None:
     """Refuses values that the scheduler's tool does not take.
 
     Raises:
         RequestError: the tool of a scheduler refuses a value.
     """
-    host, (*where, name) = document["host"], split(request.path)
+    host, (*where, name) = scenario.host, split(request.path)
     if where[:1] not in (["host"], ["domain"]):
         return
-    beside = document["domain"].get(where[1], {}) if where[0] == "domain" else host
+    beside = scenario.value(join(where)) or {}
     for scheduler in names:
-        generation = generation_of(scheduler, host["generation"] if scheduler == host["scheduler"] else None)
+        generation = generation_of(scheduler, host.generation if scheduler == host.scheduler else None)
         if generation is None or all(param["name"] != name for param in generation["params"]):
             continue
         for value in request.values:
@@ -111,9 +112,9 @@ def for_schedulers(
         for generation in [generation_of(name, None)]
         if generation and any(p["name"] == field and p["scope"] == scope for p in generation["params"])
     ]
-    present = _at(scenario.written(), path)
+    present = value_at(scenario.written(), split(path))
     if present is None:
-        present = _at(scenario.to_dict(), path)
+        present = scenario.value(path)
     if present is None and owners:
         generation = generation_of(scenario.host.scheduler, scenario.host.generation)
         defaults = {p["name"]: p["default"] for p in generation["params"]} if generation else {}
@@ -142,18 +143,7 @@ def _check(scenario: Scenario, path: str, option: Option, word: str, owners: Seq
     settings.change(scenario, {**elsewhere, path: option.value}, {path: word}, "vary")
 
 
-def _at(document: Any, path: str) -> Any:
-    for step in split(path):
-        if isinstance(document, list) and step.isdecimal() and int(step) < len(document):
-            document = document[int(step)]
-        elif isinstance(document, Mapping) and step in document:
-            document = document[step]
-        else:
-            return None
-    return document
-
-
-def pattern_of(scenario: Scenario, word: str, document: Mapping[str, Any]) -> str:
+def pattern_of(scenario: Scenario, word: str) -> str:
     """The pattern of full paths that a path or a pattern stands for, such as `domain.batch*.weight`.
 
     Raises:
@@ -165,5 +155,5 @@ def pattern_of(scenario: Scenario, word: str, document: Mapping[str, Any]) -> st
     if is_pattern(word):
         # `batch*.weight` is a pattern of domains; a pattern of whole paths stays.
         first = split(word)[0]
-        return join(["domain", *split(word)]) if matching(first, document["domain"]) and first != "*" else word
+        return join(["domain", *split(word)]) if matching(first, scenario.domains) and first != "*" else word
     return settings.resolve(scenario, word, "only")

@@ -32,15 +32,14 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
         ['host.scheduler', 'domain.dom0.weight (credit)', 'domain.dom0.weight (credit2)']
     """
     by_hand, only = list(by_hand), list(only)
-    document = scenario.to_dict()
-    stated = [parsed(scenario, word, document) for word in by_hand]
+    stated = [parsed(scenario, word) for word in by_hand]
     every = [path for request in stated for path in request.paths or (request.path,)]
     twice = {path for path in every if every.count(path) > 1}
     if twice:
         raise RequestError(f"`{min(twice)}` is stated twice", field="vary")
     chosen = [choice_of(scenario, request.values, request.word) for request in stated if request.path == SCHEDULER]
     by_default = not by_hand and not only
-    patterns = [pattern_of(scenario, word, document) for word in only]
+    patterns = [pattern_of(scenario, word) for word in only]
     registered = registry_parameters(scenario, chosen[0] if chosen else None)
     if not chosen and not by_default and not any(fnmatchcase(SCHEDULER, pattern) for pattern in patterns):
         # The request names no other policy, so the scheduler is fixed.
@@ -59,7 +58,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
     names = {parameter.scheduler for parameter in registered} | {scenario.host.scheduler}
     for request in stated:
         if request.path != SCHEDULER:
-            check_typed(request, document, [name for name in names if name])
+            check_typed(scenario, request, [name for name in names if name])
             parameters = [parameter for parameter in parameters if parameter.name not in (request.path, *request.paths)]
             by_scheduler = for_schedulers(
                 scenario, request.path, request.values, request.word, [name for name in names if name]
