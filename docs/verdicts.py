@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from vcpulab.advice import deciding, starvation
-from vcpulab.results.addresses import JUDGED_BY
+from vcpulab.results.metrics import APP
 
 FILE = Path(__file__).parents[1] / "schema/verdicts.json"
 
@@ -13,7 +13,7 @@ def page() -> str:
     """The numbers, named as the constants that they are."""
     rules = {
         "looks": deciding.LOOKS,
-        "judged_by": JUDGED_BY,
+        "judged_by": [metric.name for metric in APP if metric.judged],
         "starving": {
             "waiting": starvation.WAITING,
             "of_share": starvation.OF_SHARE,

@@ -19,7 +19,7 @@ from vcpulab.advice.compare import (
     table_of_differences,
 )
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import JUDGED_BY, addresses, apps, find, slo
+from vcpulab.results.addresses import addresses, apps, find, slo
 from vcpulab.results.statistics import Interval, holm
 from vcpulab.scenario.settings import apply
 
@@ -406,7 +406,7 @@ def test_a_large_uncertain_harm_is_decided_by_more_replications() -> None:
     assert found.added.first == 10
     assert found.added.last == found.before.scenario.replications in (20, 40)
     assert found.added.first_doubts
-    assert all(one.may_regress and one.address.metric.name in JUDGED_BY for one in found.added.first_doubts)
+    assert all(one.may_regress and one.address.metric.judged for one in found.added.first_doubts)
     (line,) = found.added.lines()
     assert line.startswith(f"replications: 10 → {found.added.last}, for a large harm was uncertain (")
     assert line in found.in_words()

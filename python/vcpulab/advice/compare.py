@@ -28,6 +28,7 @@ from vcpulab._engine import Comparison as JudgedComparison
 from vcpulab._engine import Metric as JudgedMetric
 from vcpulab._engine import p_text
 from vcpulab.results.addresses import Address, addresses, apps, judged
+from vcpulab.results.metrics import Quantity
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval
 from vcpulab.show.table import Table
@@ -237,7 +238,7 @@ def judged_metric(
         undefined_is_worst=metric.undefined_is_worst,
         accumulates=metric.accumulates,
         asked=address.name in question,
-        begun=work_begun.get(address.thing) if metric.name == "failed" else None,
+        begun=work_begun.get(address.thing) if metric.quantity is Quantity.FAILURES else None,
     )
 
 

@@ -12,7 +12,8 @@ from vcpulab.advice.compare import (
     frame_of_changes,
     table_of_differences,
 )
-from vcpulab.results.addresses import JUDGED_BY, apps, judged, row_of_things
+from vcpulab.results.addresses import apps, judged, row_of_things
+from vcpulab.results.metrics import Quantity
 from vcpulab.results.statistics import least_to_most, number
 from vcpulab.scenario import names
 from vcpulab.scenario.names import grouped
@@ -87,7 +88,7 @@ def _order(
     def goal(row: Sequence[Comparison]) -> bool:
         if row[0].address.metric.name == first:
             return True
-        return row[0].address.thing in clients and row[0].address.metric.name in JUDGED_BY
+        return row[0].address.thing in clients and row[0].address.metric.judged
 
     def place(row: Sequence[Comparison]) -> tuple[bool | float, ...]:
         address = row[0].address
@@ -176,7 +177,7 @@ def _freed(comparisons: Sequence[Comparison], scenario: Scenario) -> list[str]:
     work = [
         comparison
         for comparison in comparisons
-        if comparison.address.kind == "app" and comparison.address.metric.name in ("throughput", "failed")
+        if comparison.address.metric.quantity in (Quantity.THROUGHPUT, Quantity.FAILURES)
     ]
     if abs(idle.difference.mean) < _IDLE_SMALL or any(
         comparison.of_consequence or comparison.may_regress for comparison in work

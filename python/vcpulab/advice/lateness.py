@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from vcpulab.advice.runstates import gotten, waited
 from vcpulab.results.addresses import Address, App, apps
-from vcpulab.results.metrics import MILLISECONDS
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import number
 from vcpulab.scenario import model
@@ -73,7 +72,7 @@ _How = tuple[str, float]
 
 def felt_ms(run: Run, address: Address) -> float | None:
     """The response time below which a client notices no difference, ms; `None`: no response time, or no answers."""
-    if not _is_response(address):
+    if not address.metric.is_response:
         return None
     rows = run.df_apps().filter(name=address.thing)
     completed = int(rows["completed"].sum()) if rows.height else 0
@@ -152,10 +151,6 @@ def _servers(scenario: Scenario, client: App) -> list[model.App]:
 def _computes_ms(app: model.App) -> float:
     """The CPU time of a request in the scenario, ms; 0: it depends on the request."""
     return span_ns(app.params.get("request_cpu", "0ns")) / 1e6
-
-
-def _is_response(address: Address) -> bool:
-    return address.metric.name.startswith("response_") and address.metric.unit is MILLISECONDS
 
 
 def _period_ms(run: Run, address: Address) -> list[float]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from vcpulab.scenario.names import in_short
+from vcpulab.scenario.names import grouped, in_short
 from vcpulab.scenario.scenario import join, split
 
 NAMED_MAX = 4
@@ -90,14 +90,17 @@ def in_words(tried: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
             # Of a new pool, only its pCPUs are named.
             if where[:1] != ["pool"] or field == "pcpus" or join([*where, "pcpus"]) not in changes:
                 values.setdefault(path, {})[str(value)] = value
-    alike: dict[tuple[str, str], list[str]] = {}
-    for path, given in values.items():
-        *where, field = split(path)
-        alike.setdefault((field, _values(list(given.values()))), []).append(where[1] if len(where) > 1 else "")
+    alike = grouped(values, lambda path: (split(path)[-1], _values(list(values[path].values()))))
     return tuple(
-        f"{field}{f' of {in_short(names)}' if names[0] else ''}{f' {text}' if text else ''}"
-        for (field, text), names in alike.items()
+        f"{field}{_owners(list(map(split, paths)))}{f' {text}' if text else ''}"
+        for (field, text), paths in alike.items()
     )
+
+
+def _owners(paths: Sequence[Sequence[str]]) -> str:
+    """The named things that have the fields; empty: the host."""
+    names = [steps[1] for steps in paths if len(steps) > 2]
+    return f" of {in_short(names)}" if names else ""
 
 
 def _values(given: Sequence[Any]) -> str:

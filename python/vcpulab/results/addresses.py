@@ -160,12 +160,8 @@ def _by_name(scenario: Scenario) -> Mapping[str, Address]:
     return {address.name: address for address in addresses(scenario)}
 
 
-JUDGED_BY = ("throughput", "failed", "response_p99")
-"""The metrics that owners judge clients and applications by."""
-
-
 def judged(scenario: Scenario) -> list[Address]:
-    """The addresses that owners judge by: `JUDGED_BY` of all clients, and of applications without a client.
+    """The addresses that owners judge by: judged metrics of all clients, and of applications without a client.
 
     Examples:
         >>> [address.name for address in judged(Scenario.starter()) if address.metric.name == "throughput"]
@@ -173,7 +169,7 @@ def judged(scenario: Scenario) -> list[Address]:
     """
     services = {(client.server, client.app) for client in scenario.clients.values()}
     things = {app.name for app in apps(scenario) if (app.domain, app.kind) not in services}
-    return [address for address in addresses(scenario) if address.thing in things and address.metric.name in JUDGED_BY]
+    return [address for address in addresses(scenario) if address.thing in things and address.metric.judged]
 
 
 def find(scenario: Scenario, text: str, field: str | None = None) -> Address:

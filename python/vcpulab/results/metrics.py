@@ -7,6 +7,7 @@ tables of a run. Tables, charts, SLOs, goals, comparisons, sweeps and messages u
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import Literal, TypeVar
 
 import polars as pl
@@ -53,6 +54,18 @@ COUNT = Unit("count")
 INDEX = Unit("index", whole=1.0)
 
 
+class Quantity(Enum):
+    """The quantity that a metric measures, where advice and defaults depend on it."""
+
+    OTHER = auto()
+    CPU_TIME = auto()
+    WAITING_TIME = auto()
+    FAIRNESS = auto()
+    THROUGHPUT = auto()
+    FAILURES = auto()
+    RESPONSE_TIME = auto()
+
+
 @dataclass(frozen=True, eq=False)
 class Metric:
     """A number that is measured for each thing of a kind, in each replication."""
@@ -73,6 +86,11 @@ class Metric:
     """`True`: a missing value is worse than any value, such as the wait of a vCPU that never runs."""
     accumulates: bool = False
     """`True`: the value grows with the measured time."""
+    quantity: Quantity = Quantity.OTHER
+    percentile: int | None = None
+    """The percentile of a distribution; `None`: not a percentile."""
+    judged: bool = False
+    """`True`: owners judge their clients and applications by it."""
 
     def per_second(self) -> "Metric":
         """An accumulating metric per second, to compare runs of different lengths."""
@@ -82,6 +100,16 @@ class Metric:
     def title(self) -> str:
         """Name and unit, as the title of an axis."""
         return f"{self.name}, {self.unit}"
+
+    @property
+    def is_response(self) -> bool:
+        """Whether the metric is a response time."""
+        return self.quantity is Quantity.RESPONSE_TIME
+
+    @property
+    def is_judged_response(self) -> bool:
+        """Whether the metric is the response time that owners judge by: users notice when it is long."""
+        return self.judged and self.is_response
 
     def possible(self, value: float) -> float:
         """The value clamped to the possible values, as the end of an interval."""
@@ -115,6 +143,7 @@ def _wait(percentile: int, statistic: str) -> Metric:
         "lower",
         undefined_is="it waited and was never switched in",
         undefined_is_worst=True,
+        percentile=percentile,
     )
 
 
@@ -137,7 +166,7 @@ def _slowed(by: str, doc: str) -> Metric:
 
 
 DOMAIN = (
-    Metric("gotten", OF_A_PCPU, "time running (XenMon: gotten)", _share("running_ns")),
+    Metric("gotten", OF_A_PCPU, "time running (XenMon: gotten)", _share("running_ns"), quantity=Quantity.CPU_TIME),
     Metric(
         "work",
         OF_A_PCPU,
@@ -149,7 +178,14 @@ DOMAIN = (
     _slowed("memory", "lost to memory on other nodes, or crowded"),
     _slowed("frequency", "lost to clock rates below the profile's (below 0: won by higher ones)"),
     Metric("blocked", OF_A_VCPU, "time blocked, summed over its vCPUs", _share("blocked_ns")),
-    Metric("waited", OF_A_VCPU, "time runnable but waiting, summed over its vCPUs", _share("runnable_ns"), "lower"),
+    Metric(
+        "waited",
+        OF_A_VCPU,
+        "time runnable but waiting, summed over its vCPUs",
+        _share("runnable_ns"),
+        "lower",
+        quantity=Quantity.WAITING_TIME,
+    ),
     Metric(
         "entitlement",
         OF_A_PCPU,
@@ -180,7 +216,7 @@ DOMAIN = (
 """The metrics of a domain."""
 
 
-def _response(percentile: int, statistic: str) -> Metric:
+def _response(percentile: int, statistic: str, *, judged: bool = False) -> Metric:
     return Metric(
         f"response_p{percentile}",
         MILLISECONDS,
@@ -189,11 +225,22 @@ def _response(percentile: int, statistic: str) -> Metric:
         "lower",
         undefined_is="nothing was completed, or it has no response time",
         undefined_is_worst=True,
+        quantity=Quantity.RESPONSE_TIME,
+        percentile=percentile,
+        judged=judged,
     )
 
 
 APP = (
-    Metric("throughput", PER_SECOND, "units of work completed", pl.col("throughput_per_s"), "higher"),
+    Metric(
+        "throughput",
+        PER_SECOND,
+        "units of work completed",
+        pl.col("throughput_per_s"),
+        "higher",
+        quantity=Quantity.THROUGHPUT,
+        judged=True,
+    ),
     Metric(
         "failed",
         COUNT,
@@ -201,10 +248,12 @@ APP = (
         pl.col("failed").cast(pl.Float64),
         "lower",
         accumulates=True,
+        quantity=Quantity.FAILURES,
+        judged=True,
     ),
     _response(50, "median"),
     _response(95, "95th percentile"),
-    _response(99, "99th percentile"),
+    _response(99, "99th percentile", judged=True),
 )
 """The metrics of an application or a client."""
 
@@ -279,6 +328,7 @@ _HOST_OF_DOMAINS = (
         "higher",
         bounds=(0.0, 1.0),
         undefined_is="no domain wanted to run",
+        quantity=Quantity.FAIRNESS,
     ),
 )
 HOST = (*_HOST_OF_PCPUS, *_HOST_OF_DOMAINS)
@@ -316,6 +366,7 @@ def _wakeup(percentile: int, statistic: str) -> Metric:
         pl.col(f"wake_p{percentile}_ns") / 1e3,
         "lower",
         undefined_is="it was never woken up",
+        percentile=percentile,
     )
 
 

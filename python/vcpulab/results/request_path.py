@@ -142,7 +142,7 @@ def _ms(line: Line) -> float:
 
 def is_followed(scenario: Scenario, address: Address) -> bool:
     """Whether an address is a percentile of a client's response times, so that a request can be followed."""
-    return _client(scenario, address) is not None and address.metric.name.startswith("response_p")
+    return _client(scenario, address) is not None and address.metric.is_response
 
 
 def _client(scenario: Scenario, address: Address) -> str | None:
@@ -178,7 +178,8 @@ def paths(
     """
     client = _client(scenario, address)
     assert client is not None, "there is a request to follow"
-    quantile = int(address.metric.name.removeprefix("response_p")) / 100
+    assert address.metric.percentile is not None, "the address is a percentile"
+    quantile = address.metric.percentile / 100
     quantiles = list(dict.fromkeys((quantile, MEDIAN)))
     frame = pl.DataFrame(
         _engine.follow(scenario._engine, client, quantiles, replication=replication, progress=progress)

@@ -8,6 +8,7 @@ import tomli_w
 
 from vcpulab import _engine
 from vcpulab.errors import ChangeError, RequestError, ScenarioError
+from vcpulab.scenario.names import grouped
 from vcpulab.scenario.names import in_short as names_in_short
 from vcpulab.scenario.scenario import Changed, Scenario, join, split
 
@@ -176,14 +177,13 @@ def in_short(changes: Mapping[str, Any]) -> Iterator[str]:
     Examples:
         >>> list(in_short({f"domain.batch{number}.weight": 128 for number in (1, 2, 3)}))
         ['domain.batch1 to batch3: weight = 128']
+        >>> list(in_short({"seed": 7, "host.scheduler": "credit2"}))
+        ['seed = 7', 'host.scheduler = "credit2"']
     """
-    by_value: dict[tuple[str, str], list[str]] = {}
-    for path, value in changes.items():
-        *where, field = split(path)
-        by_value.setdefault((field, _toml(value)), []).append(join(where))
-    for (field, value), things in by_value.items():
+    for (field, value), paths in grouped(changes, lambda path: (split(path)[-1], _toml(changes[path]))).items():
+        things = [join(split(path)[:-1]) for path in paths]
         if len(things) == 1:
-            yield f"{things[0]}.{field} = {value}"
+            yield f"{join(split(paths[0]))} = {value}"
             continue
         kinds = {thing.partition(".")[0] for thing in things}
         kind = f"{kinds.pop()}." if len(kinds) == 1 else ""

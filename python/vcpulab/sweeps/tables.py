@@ -15,7 +15,7 @@ from vcpulab._work import subprocesses
 from vcpulab._work.budget import Budget
 from vcpulab.errors import EngineError, RequestError
 from vcpulab.results.addresses import Address, addresses
-from vcpulab.results.metrics import METRICS, RUN_KINDS, ThingKind, measured
+from vcpulab.results.metrics import METRICS, RUN_KINDS, Quantity, ThingKind, measured
 from vcpulab.results.statistics import Interval
 from vcpulab.results.store import write_parquet
 from vcpulab.sweeps.plan import Plan
@@ -124,9 +124,9 @@ def default_metrics(plan: Plan) -> list[Address]:
     """The metrics that are shown by default: throughput of clients, or CPU time if there are no clients."""
     scenario = plan.scenario(0)
     listed = addresses(scenario)
-    throughput = [address for address in listed if address.kind == "app" and address.metric.name == "throughput"]
+    throughput = [address for address in listed if address.metric.quantity is Quantity.THROUGHPUT]
     asking = [address for address in throughput if address.thing in scenario.clients]
-    chosen = asking or [address for address in listed if address.kind == "domain" and address.metric.name == "gotten"]
+    chosen = asking or [address for address in listed if address.metric.quantity is Quantity.CPU_TIME]
     return chosen[:8]
 
 

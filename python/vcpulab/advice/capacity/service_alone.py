@@ -15,7 +15,7 @@ from vcpulab.advice.runstates import lost, shares
 from vcpulab.advice.verdicts import Proven
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Address, Slo
-from vcpulab.results.metrics import Better
+from vcpulab.results.metrics import Better, Quantity
 from vcpulab.results.run import Run, run
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
@@ -88,7 +88,8 @@ class Alone:
         Yes for the metric's good direction, and for more CPU time. Not for an SLO that caps the work a service does:
         a limit keeps such an SLO, not more room.
         """
-        return direction == (self.address.better or ("higher" if self.address.metric.name == "gotten" else None))
+        metric = self.address.metric
+        return direction == (metric.better or ("higher" if metric.quantity is Quantity.CPU_TIME else None))
 
     def proof(self, slo: Slo) -> Proven | None:
         """The proof that no setting keeps an SLO; `None`: no proof."""

@@ -8,6 +8,7 @@ from vcpulab.advice.capacity.slos import default_slos_in_words, on_assumed
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.advice.starvation import in_a_line
 from vcpulab.advice.verdicts import Proven
+from vcpulab.results.metrics import Quantity
 
 if TYPE_CHECKING:
     from vcpulab.advice.capacity.growing import Capacity, Point
@@ -37,7 +38,7 @@ def sentences(answer: "Capacity") -> list[str]:
     lines += _borders(result, growth)
     if answer.by_default:
         lines.append(f"SLOs, as none were given: {default_slos_in_words()}")
-    elif any(slo.address.metric.name == "failed" for slo in answer.slos):
+    elif any(slo.address.metric.quantity is Quantity.FAILURES for slo in answer.slos):
         lines.append("no request of the clients concerned may fail, either, unless an SLO on failures is given")
     lines += on_assumed(growth.at(growth.present), answer.slos)
     beyond, saturated = answer.first_beyond, answer.saturated

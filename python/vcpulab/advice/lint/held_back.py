@@ -14,7 +14,7 @@ from vcpulab.advice.lint import slowed
 from vcpulab.advice.lint.causes import CAUSES
 from vcpulab.advice.lint.held import GETS_HALF, Held
 from vcpulab.advice.lint.host import WAITS, Finding, Host
-from vcpulab.scenario.alike import groups
+from vcpulab.scenario.alike import group_of
 from vcpulab.scenario.assumed import all_assumed
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import split
@@ -52,7 +52,7 @@ def _hindered(host: Host) -> Iterator[tuple[str, str]]:
 
 def causes_of(host: Host, services: Sequence[Late]) -> Iterator[Finding]:
     """The causes of waiting of some services, late or not: one finding for each cause."""
-    alike = {name: tuple(group) for group in groups(host.scenario) for name in group}
+    alike = group_of(host.scenario)
     causes: dict[tuple[object, ...], list[tuple[Late, Finding]]] = {}
     for service in services:
         near = _nearest_to_full(stations(host.run, [service.domain]))

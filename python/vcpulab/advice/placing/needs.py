@@ -7,6 +7,7 @@ import polars as pl
 from vcpulab.advice.capacity.occupancy import stations
 from vcpulab.advice.placing.fleet import Fleet, Item
 from vcpulab.results.addresses import Slo
+from vcpulab.results.metrics import Quantity
 from vcpulab.results.run import Run
 
 _ELASTIC = 0.99
@@ -68,7 +69,7 @@ def needs(
 def _share_needed(item: Item, alone: Run, slos: Sequence[Slo]) -> float:
     if not slos:
         return 0.0
-    least = [slo for slo in slos if slo.address.metric.name == "throughput" and slo.operator.startswith(">")]
+    least = [slo for slo in slos if slo.address.metric.quantity is Quantity.THROUGHPUT and slo.operator.startswith(">")]
     occupied = [station.used for station in stations(alone, item.domains) if station.kind == "guest vCPU"]
     if not least or max(occupied, default=0.0) < _ELASTIC:
         return 1.0

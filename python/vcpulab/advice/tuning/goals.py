@@ -10,12 +10,12 @@ half an event. An answer that never came counts as one that takes as long as the
 """
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Address, Slo, addresses, apps, find_all, judged
-from vcpulab.results.metrics import COUNT
+from vcpulab.results.metrics import COUNT, Quantity
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario, join
 
@@ -140,14 +140,17 @@ def default_goals(scenario: Scenario) -> list[Goal]:
     listed = addresses(scenario)
     drivers = {join([name]) for name, domain in scenario.domains.items() if domain.driver_domain}
 
-    def metrics_of(metric: str, things: Container[str]) -> list[Address]:
-        return [address for address in listed if address.metric.name == metric and address.thing in things]
-
+    own = [address for address in listed if address.thing in things]
     wanted = (
-        ("throughput", True, 1.0, metrics_of("throughput", things)),
-        ("response_p99", False, 1.0, metrics_of("response_p99", things)),
-        ("host.fairness", True, _MEANS, metrics_of("fairness", {"host"})),
-        ("driver domains waited", False, _MEANS, metrics_of("waited", drivers)),
+        ("throughput", True, 1.0, _of_quantity(own, Quantity.THROUGHPUT)),
+        ("response_p99", False, 1.0, [address for address in own if address.metric.is_judged_response]),
+        ("host.fairness", True, _MEANS, _of_quantity(listed, Quantity.FAIRNESS)),
+        (
+            "driver domains waited",
+            False,
+            _MEANS,
+            [address for address in _of_quantity(listed, Quantity.WAITING_TIME) if address.thing in drivers],
+        ),
     )
     return [
         Goal(
@@ -160,6 +163,10 @@ def default_goals(scenario: Scenario) -> list[Goal]:
         for name, higher, weight, chosen in wanted
         if chosen
     ]
+
+
+def _of_quantity(listed: Iterable[Address], quantity: Quantity) -> list[Address]:
+    return [address for address in listed if address.metric.quantity is quantity]
 
 
 def contradictions(slos: Sequence[Slo]) -> None:

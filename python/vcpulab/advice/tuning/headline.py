@@ -10,12 +10,12 @@ from vcpulab.advice.tuning.search import Search
 from vcpulab.advice.tuning.spaces import Space
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.results.addresses import apps, judged
+from vcpulab.results.metrics import Quantity
 from vcpulab.results.statistics import number
-from vcpulab.scenario.alike import groups
-from vcpulab.scenario.names import in_short
+from vcpulab.scenario.alike import group_of
+from vcpulab.scenario.names import grouped, in_short
 from vcpulab.scenario.scenario import Scenario, split
 
-_NAMES = {"response_p50": "median of", "response_p95": "p95 of", "response_p99": "p99 of"}
 _LOSERS = 3
 """Most losing services that are named."""
 
@@ -54,8 +54,9 @@ def headline(search: Search, best: Candidate, confirmed: Confirmation) -> str:
 
 
 def _goal(comparison: Comparison) -> str:
-    metric = comparison.address.metric.name
-    name = f"{_NAMES.get(metric, f'{metric} of')} {comparison.address.thing}"
+    metric = comparison.address.metric
+    percentile = "median" if metric.percentile == 50 else f"p{metric.percentile}"
+    name = f"{percentile if metric.is_response else metric.name} of {comparison.address.thing}"
     was, now = (
         number(side.mean) if side is not None else "undefined" for side in (comparison.before, comparison.after)
     )
@@ -76,10 +77,10 @@ def paid(scenario: Scenario, comparisons: dict[str, Comparison], own: set[str]) 
 
     Without a loss, the services are named whose response times rise but stay short.
     """
-    row_of = {name: row[0] for row in groups(scenario) for name in row}
+    alike = group_of(scenario)
     clients = {app.name for app in apps(scenario) if app.client is not None}
     assumed = {app.name for app in apps(scenario) if app.assumed}
-    rows: dict[tuple[str, bool, str], list[Comparison]] = {}
+    losses: list[Comparison] = []
     unfelt: list[str] = []
     uncertain = 0
     for address in judged(scenario):
@@ -93,10 +94,14 @@ def paid(scenario: Scenario, comparisons: dict[str, Comparison], own: set[str]) 
             continue
         uncertain += comparison.may_regress
         if comparison.verdict == "regresses" and comparison.of_consequence:
-            key = (row_of[address.domain], address.thing in clients, address.metric.name)
-            rows.setdefault(key, []).append(comparison)
+            losses.append(comparison)
+
+    def row_of(comparison: Comparison) -> tuple[object, ...]:
+        address = comparison.address
+        return alike[address.domain], address.thing in clients, address.metric.name
+
     losers = sorted(
-        rows.values(),
+        grouped(losses, row_of).values(),
         key=lambda row: (row[0].address.thing in assumed, -max(abs(comparison.percent or 0) for comparison in row)),
     )
     words = [
@@ -113,7 +118,7 @@ def paid(scenario: Scenario, comparisons: dict[str, Comparison], own: set[str]) 
 def _unfelt(comparison: Comparison) -> bool:
     """Is this a response time so short that users notice no change?"""
     means = [side.mean for side in (comparison.before, comparison.after) if side is not None]
-    return comparison.address.metric.name == "response_p99" and len(means) == 2 and max(means) <= LATE_MS
+    return comparison.address.metric.is_judged_response and len(means) == 2 and max(means) <= LATE_MS
 
 
 def _loss(row: Sequence[Comparison], clients: Container[str]) -> str:
@@ -121,10 +126,10 @@ def _loss(row: Sequence[Comparison], clients: Container[str]) -> str:
         comparison.address.thing if comparison.address.thing in clients else comparison.address.domain
         for comparison in row
     )
-    name, metric = in_short(list(dict.fromkeys(names))), row[0].address.metric.name
+    name, metric = in_short(list(dict.fromkeys(names))), row[0].address.metric
     percents = [comparison.percent for comparison in row if comparison.percent is not None]
     change = f" {_signed(sum(percents) / len(percents))} %" if percents else " worse"
-    return f"{name}{'' if metric == 'throughput' else f' {metric}'}{change}"
+    return f"{name}{'' if metric.quantity is Quantity.THROUGHPUT else f' {metric.name}'}{change}"
 
 
 def _signed(value: float) -> str:

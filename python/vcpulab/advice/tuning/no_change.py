@@ -15,6 +15,7 @@ from vcpulab.advice.capacity.service_alone import alone
 from vcpulab.advice.tuning.goals import Goal, Row, excess
 from vcpulab.advice.verdicts import Proven
 from vcpulab.results.addresses import Address, Slo, app_rows, apps, judged
+from vcpulab.results.metrics import Quantity
 from vcpulab.results.statistics import number
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import grouped
@@ -40,7 +41,11 @@ def bystanders(scenario: Scenario, goals: Sequence[Goal]) -> list[list[Address]]
     """
     own = {goal.addresses[0].thing for goal in goals if len(goal.addresses) == 1}
     row_of = {thing: row[0] for row in app_rows(scenario, groups(scenario)) for thing in row}
-    unnamed = (address for address in judged(scenario) if address.thing not in own and address.metric.name != "failed")
+    unnamed = (
+        address
+        for address in judged(scenario)
+        if address.thing not in own and address.metric.quantity is not Quantity.FAILURES
+    )
     rows = grouped(unnamed, lambda address: (row_of.get(address.thing, address.thing), address.metric.name))
     return list(rows.values())
 
@@ -49,7 +54,7 @@ def bystander_responses(scenario: Scenario, goals: Sequence[Goal]) -> list[Addre
     """The response times of clients that no goal names, if the goals name single domains."""
     clients = {app.name for app in apps(scenario) if app.client is not None} if concerned(goals) else set()
     listed = (address for row in bystanders(scenario, goals) for address in row)
-    return [address for address in listed if address.thing in clients and address.metric.name == "response_p99"]
+    return [address for address in listed if address.thing in clients and address.metric.is_judged_response]
 
 
 def on_the_goal(goal: Goal, slos: Sequence[Slo]) -> list[Slo]:
@@ -153,4 +158,4 @@ def _full(stations: Sequence[Station]) -> bool:
 
 
 def _is_service(address: Address) -> bool:
-    return address.metric.name.startswith("response_") or address.metric.name in ("throughput", "failed")
+    return address.metric.is_response or address.metric.quantity in (Quantity.THROUGHPUT, Quantity.FAILURES)

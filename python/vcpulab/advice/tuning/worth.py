@@ -208,7 +208,7 @@ class Worth:
     def _of_owner(self, row: Sequence[Address]) -> Goal:
         """The owners' goal for one metric of alike services; for response times, with the floor that users notice."""
         first = row[0]
-        floor = LATE_MS if first.metric.name == "response_p99" else None
+        floor = LATE_MS if first.metric.is_judged_response else None
         return Goal(first.name, tuple(row), first.better == "higher", floor=floor, seconds=lasts_s(self.space.scenario))
 
 
