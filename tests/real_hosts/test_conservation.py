@@ -186,7 +186,7 @@ def test_what_recorded_is_left_out_and_uname_sr_is_enough(tmp_path: Path) -> Non
     made = Twin(host(tmp_path, threads, kernel="Linux 6.12.5\n"))
     assert set(made.scenario.to_dict()["domain"]) == {"vm100"}
     assert re.search(r"The threads that recorded \(perf, (9|10)[.\d]* % of a CPU\) are left out\.", made.text)
-    assert any("250 ticks a second are assumed" in note for note in made.notes)
+    assert any("hz = 250 is assumed" in note for note in made.notes)
 
 
 def test_weights_and_quotas_of_version_1_are_those_of_the_group_of_a_vm_s_name(tmp_path: Path) -> None:

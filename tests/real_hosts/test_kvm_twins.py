@@ -181,7 +181,7 @@ def test_other_threads_of_the_host(tmp_path: Path) -> None:
     assert (domains["qemu-600"]["sched_policy"], domains["qemu-600"]["sched_priority"]) == ("fifo", 1)
     assert made.sources.roles.vms["qemu-500"].nice == -5
     assert "qemu-500.vhost-wakes-qemu-500" in made.text
-    assert any(note.startswith("hz: 250 ticks a second are assumed: nothing says") for note in made.notes)
+    assert any(note.startswith("hz = 250 is assumed: no listing has") for note in made.notes)
 
 
 def test_a_vm_with_the_name_of_the_kernels_threads(tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ class Linux:
     """Control groups by path without the first `/`, with the contents of their files."""
     threads: dict[int, ProcThread] = field(default_factory=dict)
     """Threads by number; a process is listed as its first thread."""
+    built: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The options that kernels are built with, by the release in the name of their file: /boot/config-RELEASE."""
     used_ns: dict[str, dict[float, int]] = field(default_factory=dict)
     """The CPU time of control groups, by path and by the time of reading, s."""
     cgroups: dict[int, str] = field(default_factory=dict)
@@ -52,21 +54,43 @@ class Linux:
         """A setting by the last part of its name: `base_slice_ns`."""
         return next((value for path, value in self.settings.items() if re.split(r"[/.]", path)[-1] == name), None)
 
+    def ends_with(self, path: str) -> str | None:
+        """A setting by the last parts of its path: `sched/features`."""
+        return next((value for name, value in self.settings.items() if name.endswith(f"/{path}")), None)
+
+    @property
+    def kernel(self) -> str | None:
+        """The text that names the kernel, or else the only release that a file in /boot is of."""
+        return self.version if self.version is not None or len(self.built) != 1 else next(iter(self.built))
+
+    def option(self, name: str) -> str | None:
+        """An option that the running kernel is built with; of several kernels in /boot it is the running one's."""
+        running = (self.kernel or "").partition(" ")[0].rstrip(",")
+        if name in self.built.get(running, {}):
+            return self.built[running][name]
+        values = {self.settings.get(name), *(options.get(name) for options in self.built.values())} - {None}
+        return values.pop() if len(values) == 1 else None
+
     def as_data(self) -> dict[str, Any]:
         """All of it, by name."""
+        built = {
+            f"/boot/config-{release}:{name}": text
+            for release in self.built
+            for name, text in self.built[release].items()
+        }
         groups = {
             f"[{path}]": " ".join(f"{name}={value}" for name, value in files.items())
             for path, files in self.groups.items()
         }
         threads = {f"thread {number}": f"{thread.name} /{thread.group}" for number, thread in self.threads.items()}
         version = {} if self.version is None else {"version": self.version}
-        return {**version, **self.settings, **groups, **threads}
+        return {**version, **self.settings, **built, **groups, **threads}
 
 
 _RELEASE = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,4})?([-+.][\w.+~-]*)?")
 _KERNEL = re.compile(
     r"version:\s*Linux (?P<listed>\S.*)|Linux version (?P<proc>\S.*)|"
-    rf"Linux (?:\S+ )?(?P<uname>{_RELEASE.pattern}(?:\s.*)?)"
+    rf"Linux (?:\S+ )?(?P<uname>{_RELEASE.pattern}(?:\s.*)?)|(?P<release>{_RELEASE.pattern}(?: #.*)?)"
 )
 _CGROUP_FILE = re.compile(
     r"(?P<path>/[^:]*?)/?(?P<file>(?:cpu|cpuset|cpuacct|cgroup)\.[a-z_.]+)\s*:\s?(?P<value>.*)", re.ASCII
@@ -76,7 +100,9 @@ _PROC = re.compile(
     r"/proc/(?P<pid>\d{1,10})(/task/(?P<tid>\d{1,10}))?/(?P<file>cgroup|comm)\s*:\s?(?P<value>.*)", re.ASCII
 )
 _FILE = re.compile(r"(?P<path>/(?:sys|proc|etc|boot)/[^:\s]+)\s*:\s?(?P<value>.*)")
-_BUILT = re.compile(r"(?:/boot/\S+?:)?(?P<name>CONFIG_\w+)=(?P<value>.*)")
+_BUILT = re.compile(r"(?:/boot/(?:config-(?P<release>[^:\s]+)|\S+?):)?(?P<name>CONFIG_\w+)=(?P<value>.*)")
+_VERSION = re.compile(r"(?:/proc/version\s*:\s?|/proc/sys/kernel/osrelease\s*:\s?|kernel\.osrelease = )(?P<text>.*)")
+"""A file or sysctl that names the kernel."""
 _STAMP = re.compile(r"\d{9,11}(\.\d{1,9})?")
 _FILE_SYSTEM = re.compile(r"cgroup2fs|tmpfs")
 _MOUNT = re.compile(r"\S{1,4096} on (?P<on>/\S{0,4096}) type (?P<type>\S{1,64}) \((?P<options>.*)\)")
@@ -89,7 +115,7 @@ _CAT = re.compile(r"(?:sudo )?(?:cat|more|less|tail(?: -n ?\+1)?) ['\"]?(?P<path
 _IN_GROUP = re.compile(r"(?P<name>[a-z_.]+)(?::\s*| )(?P<value>.*)")
 BEGINS = (
     r"version: Linux |Linux version |Linux (\S+ )?\d+\.\d+|"
-    rf"{_RELEASE.pattern}\s*$|/(sys|proc|boot)/[^:\n]{{1,4096}}:|\[[^\]\"{{]*\]$|"
+    rf"{_RELEASE.pattern}(\s*$| #)|/(sys|proc|boot)/[^:\n]{{1,4096}}:|\[[^\]\"{{]*\]$|"
     r"CONFIG_\w+=|# Automatically generated file|[a-z]\w*\.[\w.-]+ = |\d{9,11}(\.\d{1,9})?\s*$|(cgroup2fs|tmpfs)\s*$|"
     r"\S{1,4096} on /\S{0,4096} type \S{1,64} \("
 )
@@ -156,9 +182,11 @@ def _take_value(linux: Linux, group: str, name: str, value: str, at: float | Non
 
 
 def _took(linux: Linux, text: str, at: float | None) -> bool:
+    named = _VERSION.fullmatch(text)
+    text = text if named is None else named["text"].strip()
     kernel = _KERNEL.fullmatch(text)
-    if kernel is not None or _RELEASE.fullmatch(text):
-        linux.version = text if kernel is None else kernel["listed"] or kernel["proc"] or kernel["uname"]
+    if kernel is not None:
+        linux.version = next(filter(None, kernel.group("listed", "proc", "uname", "release")))
         return True
     proc = _PROC.fullmatch(text)
     if proc is not None:
@@ -174,7 +202,12 @@ def _took(linux: Linux, text: str, at: float | None) -> bool:
 def _took_setting(linux: Linux, text: str) -> bool:
     if text.startswith("/boot/") and _BUILT.fullmatch(text) is None and ":#" in text:
         return True
-    for pattern in (_BUILT, _SYSCTL, _FILE):
+    built = _BUILT.fullmatch(text)
+    if built is not None:
+        options = linux.settings if built["release"] is None else linux.built.setdefault(built["release"], {})
+        options[built["name"]] = built["value"].strip()
+        return True
+    for pattern in (_SYSCTL, _FILE):
         match = pattern.fullmatch(text)
         if match is not None:
             name, value = match.groups()

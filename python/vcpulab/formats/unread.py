@@ -47,6 +47,13 @@ _BEGINS = tuple(
         ),
         (r"^[ \t]{0,80}(Static|Transient) hostname: ", "`hostnamectl`", "uname -a > kernel.txt"),
         (r"^pve-manager/\d", "`pveversion`", "uname -a > kernel.txt"),
+        (r"^#\d\S{0,80} SMP\b", "`uname -v`, without the release", "uname -a > kernel.txt"),
+        (r"^(PRETTY_NAME|VERSION_ID)=", "/etc/os-release, without the kernel", "uname -a > kernel.txt"),
+        (
+            r"\A(Darwin|\w{1,20}BSD|SunOS) ",
+            "`uname` of a system that is not Linux",
+            "uname -a > kernel.txt",
+        ),
         (r"^(rootfs|unprivileged): \S", "`pct config`: a container, which is no VM; of a VM", _QM),
         (
             r"^VMID[ \t]{1,80}Status[ \t]{1,80}Lock[ \t]{1,80}Name",

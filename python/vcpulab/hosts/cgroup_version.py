@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from vcpulab.formats.linux_host import Linux
 from vcpulab.formats.machine import Machine
 from vcpulab.formats.ps import Thread
+from vcpulab.hosts.kernel_release import release_of
 from vcpulab.scenario.cgroups import SHARES, WEIGHT, Version, weight_most
 
 TELLER = "stat -fc %T /sys/fs/cgroup"
@@ -23,7 +24,6 @@ _FILES: Mapping[str, Version] = {
     "cpu.max": 2,
 }
 """Files of groups that only one version has."""
-_RELEASE = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _BOOT_OPTION = re.compile(r"systemd\.unified_cgroup_hierarchy=(?P<value>\w+)")
 _V2_SINCE = (5, 0)
 """Distributions with older kernels have version 1."""
@@ -112,11 +112,9 @@ def _by_shares(machines: list[Machine]) -> Evidence | None:
 
 
 def _by_release(linux: Linux) -> Evidence | None:
-    match = _RELEASE.match(linux.version or "")
-    if match is None:
+    release, text = release_of(linux.kernel), linux.kernel or ""
+    if release is None:
         return None
-    release, text = (int(match[1]), int(match[2])), linux.version or ""
-    old = release < _V2_SINCE or _V1_RELEASES.search(text) is not None
-    old = old or any(release < since and family.search(text) for family, since in _V1_FAMILIES)
-    name = re.split(r"[,\s]", text)[0]
-    return Evidence(1 if old else 2, f"Linux {name}", certain=False)
+    old = release.series < _V2_SINCE or _V1_RELEASES.search(text) is not None
+    old = old or any(release.series < since and family.search(text) for family, since in _V1_FAMILIES)
+    return Evidence(1 if old else 2, f"Linux {release.name}", certain=False)

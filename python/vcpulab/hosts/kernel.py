@@ -1,16 +1,23 @@
 """The kernel of a Linux host, and whose rules its scheduler of fair threads has here."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from vcpulab.formats.linux_host import Linux
-from vcpulab.scenario.catalogue import schedulers
+from vcpulab.hosts.kernel_release import KernelRelease, release_of
+from vcpulab.hosts.kernel_rules import (
+    CGROUP_MODE,
+    EEVDF,
+    FEATURES,
+    HRTICK_SINCE,
+    Evidence,
+    features_of,
+    rules_of,
+    signs_of,
+)
+from vcpulab.hypervisors.linux import by_cpus
+from vcpulab.scenario.catalogue import generation_of
 
-CFS, EEVDF = "linux-cfs", "linux-eevdf"
-POLICIES = (CFS, EEVDF)
-_EEVDF_SINCE = (6, 6)
-_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.\d{1,4})?")
 _US_OF_NS = {
     "base_slice_ns": "base_slice_us",
     "latency_ns": "latency_us",
@@ -26,6 +33,19 @@ _US_OF_NS = {
 _US = {"sched_cfs_bandwidth_slice_us": "bandwidth_slice_us"}
 PARAMETERS = frozenset({*_US_OF_NS, *_US})
 """The parameters of a kernel's scheduler that a scenario says."""
+_SCHED_EXT = "sched_ext/state"
+_SCHED_EXT_NAME = "sched_ext/root/ops"
+DECISIVE = (*FEATURES, CGROUP_MODE, _SCHED_EXT, _SCHED_EXT_NAME)
+"""The ends of the paths of files that tell which rules a kernel has."""
+_SHORTENED = (6, 12, 117)
+"""The first release of 6.12 that is known to have the shorter base slice of 6.15."""
+_LAST_LONG = "6.14"
+"""The last series with the longer base slice, which the first releases of 6.12 have, too."""
+KERNEL_COMMAND = "uname -a > kernel.txt"
+"""The command whose output names the kernel."""
+_HZ_COMMAND = "grep CONFIG_HZ= /boot/config-$(uname -r)"
+_FEATURES_COMMAND = "grep -s . /sys/kernel/debug/sched/{features,cgroup_mode}"
+"""The command whose output shows rules that a distribution took from a later release."""
 
 
 @dataclass(frozen=True)
@@ -36,48 +56,71 @@ class Kernel:
     generation: str
     """The release whose rules are taken."""
     explanation: str
+    """The rules, and what they are taken from."""
     exact: bool
-    """`True`: the rules are known to be those of this release."""
+    """`True`: the rules are known to be those of this kernel."""
+    release: KernelRelease | None = None
+    """The release; `None`: nothing names it, and files of the scheduler show which rules it may have."""
 
 
 def kernel_of(linux: Linux) -> Kernel | None:
-    """The scheduler of the kernel that a host says it runs; `None`: nothing says it.
+    """The scheduler of a host's kernel; `None`: nothing listed tells it.
+
+    Files of the scheduler count more than the kernel's name: a distribution may have taken them from a later release.
 
     Examples:
         >>> print(kernel_of(Linux("6.1.0-18-amd64")).explanation)
         Linux 6.1.0-18-amd64: linux-cfs as in 6.1
-        >>> print(kernel_of(Linux("6.8.12-4-pve")).explanation)
-        Linux 6.8.12-4-pve: nothing is known of its linux-eevdf; as in 6.12
+        >>> print(kernel_of(Linux("6.1.112-122.189.amzn2023")).explanation)
+        Linux 6.1.112-122.189.amzn2023: linux-cfs as in 6.1 is assumed: kernels of Amazon Linux carry later changes
         >>> kernel_of(Linux(None, {"/sys/kernel/debug/sched/base_slice_ns": "2800000"})).scheduler
         'linux-eevdf'
     """
-    match = _VERSION.match(linux.version or "")
-    if match is None:
-        if linux.setting("base_slice_ns") is not None:
-            return _kernel_of_release(EEVDF, "a kernel with `base_slice_ns`", None)
-        if any(linux.setting(name) is not None for name in ("latency_ns", "sched_latency_ns")):
-            return _kernel_of_release(CFS, "a kernel with `latency_ns`", None)
+    release, signs = release_of(linux.kernel), list(signs_of(linux))
+    if release is None and not signs:
         return None
-    major, minor = int(match[1]), int(match[2])
-    scheduler = EEVDF if (major, minor) >= _EEVDF_SINCE else CFS
-    name = re.split(r"[,\s]", linux.version or "")[0]
-    return _kernel_of_release(scheduler, f"Linux {name}", f"{major}.{minor}")
+    rules = rules_of(None if release is None else (*release.series, release.point), signs)
+    taken = f"{rules.scheduler} as in {rules.generation}"
+    if release is None:
+        shown = "; ".join(sign.text for sign in signs)
+        explanation = f"{shown}: {taken} is assumed: no listing names the kernel ({KERNEL_COMMAND})"
+        return Kernel(rules.scheduler, rules.generation, explanation, exact=False)
+    doubts = [*(sign.text for sign in rules.decisive), _DOUBTS.get(rules.evidence, "").format(release.text)]
+    reasons = "; ".join(filter(None, [*doubts, release.doubt]))
+    if reasons and rules.scheduler == EEVDF and not features_of(linux):
+        reasons += f" (`{_FEATURES_COMMAND}` tells more)"
+    explanation = f"Linux {release.name}: {taken}" + (f" is assumed: {reasons}" if reasons else "")
+    return Kernel(rules.scheduler, rules.generation, explanation, exact=not reasons, release=release)
 
 
-def _kernel_of_release(scheduler: str, kernel_name: str, release: str | None) -> Kernel:
-    generations = [
-        generation["name"]
-        for policy in schedulers()
-        if policy["name"] == scheduler
-        for generation in policy["generations"]
-    ]
-    if release in generations:
-        return Kernel(scheduler, str(release), f"{kernel_name}: {scheduler} as in {release}", exact=True)
-    newest = generations[-1] if generations else ""
-    explanation = f"{kernel_name}: nothing is known of its {scheduler}; as in {newest}"
-    return Kernel(
-        scheduler, newest, explanation if release else f"{kernel_name}: {scheduler}, as in {newest}", exact=False
-    )
+_DOUBTS = {
+    Evidence.BETWEEN: "nothing is known of {}, and this is the nearest release",
+    Evidence.NEWER: "{} is newer than every release that vcpulab knows, and this is the newest",
+    Evidence.OLDER: "{} is older than every release that vcpulab knows, and this is the oldest",
+}
+"""Why the rules may not be those of the kernel, where its release is not one that is known."""
+
+
+def scheduler_warnings(linux: Linux, kernel: Kernel | None) -> Iterator[str]:
+    """Notes on files of a host's scheduler by which it may decide otherwise than any rules that are known.
+
+    Examples:
+        >>> for note in scheduler_warnings(Linux("6.12.48", {"/sys/kernel/sched_ext/state": "enabled"}), None):
+        ...     print(note.partition(":")[0])
+        sched_ext is enabled
+    """
+    if linux.ends_with(_SCHED_EXT) == "enabled":
+        name = linux.ends_with(_SCHED_EXT_NAME)
+        yield (
+            f"sched_ext is enabled: a BPF scheduler{f' ({name})' if name else ''} decides which thread runs, and none "
+            "of the rules here are the host's. Predictions hold only for the host without it"
+        )
+    newer = kernel is not None and kernel.release is not None and kernel.release.series >= HRTICK_SINCE
+    if newer and "NO_HRTICK" in features_of(linux):
+        yield (
+            "NO_HRTICK is among the scheduler's features: on the host a thread's request ends at a tick, and here when "
+            "it is used up"
+        )
 
 
 def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
@@ -92,7 +135,7 @@ def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
         {'hz': 1000, 'base_slice_us': 700}
     """
     params: dict[str, int] = {}
-    built = linux.setting("CONFIG_HZ")
+    built = linux.option("CONFIG_HZ")
     if built is not None and built.isdecimal() and len(built) < 6:
         params["hz"] = int(built)
     elif hz is not None:
@@ -103,6 +146,53 @@ def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
             if value is not None and value.isdecimal() and len(value) < 13:
                 params[here] = int(value) // unit
     return params
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """A parameter that no listing of a host has, as its kernel usually has it."""
+
+    name: str
+    value: int
+    note: str
+
+
+def assumed_params(kernel: Kernel | None, listed: Collection[str], pcpus: int) -> Iterator[Assumed]:
+    """The parameters that a host does not say and that depend on its kernel.
+
+    Args:
+        kernel: the kernel; `None`: not known.
+        listed: the parameters that the host says.
+        pcpus: the number of its CPUs.
+
+    Examples:
+        >>> for param in assumed_params(kernel_of(Linux("6.14.8-2-pve")), ["hz"], 16):
+        ...     print(param.name, param.value)
+        base_slice_us 3000
+    """
+    rules = generation_of(EEVDF) if kernel is None else generation_of(kernel.scheduler, kernel.generation)
+    defaults = {} if rules is None else {param["name"]: param["default"] for param in rules["params"]}
+    release = None if kernel is None else kernel.release
+    if "hz" not in listed:
+        usual = None if release is None else release.hz
+        value = int(defaults.get("hz", 0)) if usual is None else usual
+        origin = "" if usual is None or release is None else f"{release.origin} usually have that many ticks a second; "
+        yield Assumed(
+            "hz",
+            value,
+            f"hz = {value} is assumed: {origin}no listing has its CONFIG_HZ (`{_HZ_COMMAND}`)",
+        )
+    if "base_slice_us" in defaults and "base_slice_us" not in listed and kernel is not None and release is not None:
+        own, default = (by_cpus("base_slice_us", pcpus, text) for text in (release.text, kernel.generation))
+        early = release.series == _SHORTENED[:2] and (release.point or 0) < _SHORTENED[2]
+        if own != default or early:
+            longer = f" (its first ones have {by_cpus('base_slice_us', pcpus, _LAST_LONG)})" if early else ""
+            yield Assumed(
+                "base_slice_us",
+                own,
+                f"base_slice_us = {own} is assumed, the default of Linux {release.text} on {pcpus} CPUs{longer}: no "
+                "listing has base_slice_ns (`grep -s . /sys/kernel/debug/sched/*_ns`)",
+            )
 
 
 def halt_poll_us(settings: Mapping[str, str]) -> int | None:

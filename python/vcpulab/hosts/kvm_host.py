@@ -97,6 +97,8 @@ class KvmHost:
     def _take_linux(self, holds: Linux) -> None:
         self.linux.version = holds.version or self.linux.version
         self.linux.settings.update(holds.settings)
+        for release, options in holds.built.items():
+            self.linux.built.setdefault(release, {}).update(options)
         for path, files in holds.groups.items():
             self.linux.groups.setdefault(path, {}).update(files)
         self.linux.threads.update(holds.threads)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from vcpulab.formats.linux_host import Linux
-from vcpulab.hosts.kernel import PARAMETERS
+from vcpulab.hosts.kernel import DECISIVE, PARAMETERS
 from vcpulab.scenario.names import in_short
 
 _TAKEN = {*PARAMETERS, "halt_poll_ns", "cmdline", "isolated"}
@@ -35,7 +35,7 @@ def unused_settings(linux: Linux) -> Iterator[str]:
     other_settings = [
         f"{path} = {value}"
         for path, value in linux.settings.items()
-        if re.split(r"[/.]", path)[-1] not in _TAKEN and not path.startswith(_BUILT)
+        if re.split(r"[/.]", path)[-1] not in _TAKEN and not path.startswith(_BUILT) and not path.endswith(DECISIVE)
     ]
     if other_settings:
         yield f"no field of a scenario says {in_short(other_settings)}; left out"

@@ -11,6 +11,7 @@ Sources: Linux's `Documentation/scheduler/sched-debug` (`/sys/kernel/debug/sched
 `groups`.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -58,6 +59,9 @@ BUILT_IN = {
 """Parameters that no command sets, and the reasons."""
 _ON_ONE_CPU_US = {"base_slice_us": 700, "latency_us": 6000, "min_granularity_us": 750, "wakeup_granularity_us": 1000}
 """The kernel's own defaults on one CPU."""
+_LONG_BASE_SLICE_US = 750
+_LONG_BASE_SLICES = re.compile(r"6\.(6|7|8|9|10|11|13|14)(\.|$)")
+"""The releases whose base slice is longer. (The first of 6.12 had it, too; later stable releases of 6.12 do not.)"""
 _FULL_AT = 8
 """The number of CPUs from which the defaults no longer grow."""
 
@@ -180,29 +184,46 @@ def _tunables(pool: Pool, values: Mapping[str, Any], *, while_running: bool) -> 
     combined = Way()
     for name, value in values.items():
         target = pool.tools["set"].get(name, {}).get("name", "")
+        us = by_cpus(name, len(pool.pcpus), pool.generation) if value == NONE else value
+        kept = None
         if target.startswith(_SYSCTL):
-            way = _sysctl(target.removeprefix(_SYSCTL).rstrip("="), value)
+            sysctl = target.removeprefix(_SYSCTL).rstrip("=")
+            way, kept = _sysctl(sysctl, us * _units(sysctl)), _sysctl_kept_in(sysctl)
         elif target.startswith("/"):
-            us = by_cpus(name, len(pool.pcpus)) if value == NONE else value
-            way = _written(target, us * 1000, "tmpfiles.d", f"w {target} - - - - {{}}")
-            if value == NONE:
-                way.keep = [f"rm -f {_kept_in(target, 'tmpfiles.d')}"]
+            way = _written(target, us * _units(target), "tmpfiles.d", f"w {target} - - - - {{}}")
+            kept = _kept_in(target, "tmpfiles.d")
         else:
             way = Way.none(f"{pool}: {name} = {value}: {BUILT_IN.get(name, 'no command sets it')}")
+        if value == NONE and kept is not None:
+            way.keep = [f"rm -f {kept}"]
         combined.run += way.run
         combined.keep += [] if while_running else way.keep
         combined.cannot += way.cannot
     return combined
 
 
-def by_cpus(name: str, cpus: int) -> int:
+def _units(target: str) -> int:
+    """The units of a tunable in a microsecond: names of files and sysctls end with their unit."""
+    return 1000 if target.endswith("_ns") else 1
+
+
+def by_cpus(name: str, cpus: int, release: str) -> int:
     """The kernel's own default of a parameter, µs, which grows with the number of CPUs.
 
+    Args:
+        name: the parameter.
+        cpus: the number of CPUs.
+        release: the release of the kernel, or a generation of its scheduler.
+
     Examples:
-        >>> by_cpus("base_slice_us", 4), by_cpus("base_slice_us", 64), by_cpus("latency_us", 1)
+        >>> by_cpus("base_slice_us", 4, "6.12"), by_cpus("base_slice_us", 64, "7.3"), by_cpus("latency_us", 1, "6.1")
         (2100, 2800, 6000)
+        >>> by_cpus("base_slice_us", 1, "6.8.12"), by_cpus("base_slice_us", 16, "6.14")
+        (750, 3000)
     """
-    return _ON_ONE_CPU_US[name] * min(cpus, _FULL_AT).bit_length()
+    long = name == "base_slice_us" and _LONG_BASE_SLICES.match(release) is not None
+    on_one_cpu = _LONG_BASE_SLICE_US if long else _ON_ONE_CPU_US[name]
+    return on_one_cpu * min(cpus, _FULL_AT).bit_length()
 
 
 def _written(file: str, value: int, directory: str, line: str) -> Way:
@@ -214,8 +235,11 @@ def _kept_in(file: str, directory: str) -> str:
 
 
 def _sysctl(name: str, value: int) -> Way:
-    kept = f"echo '{name} = {value}' > /etc/sysctl.d/{name}.conf"
-    return Way(run=[f"sysctl -w {name}={value}"], keep=[kept])
+    return Way(run=[f"sysctl -w {name}={value}"], keep=[f"echo '{name} = {value}' > {_sysctl_kept_in(name)}"])
+
+
+def _sysctl_kept_in(name: str) -> str:
+    return f"/etc/sysctl.d/{name}.conf"
 
 
 # ---- CPUs ----

@@ -10,7 +10,8 @@ from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Read, Unused, files_by_name
 from vcpulab.formats.machine import Machine
 from vcpulab.hosts.cgroups import cpuset_of
-from vcpulab.hosts.kernel import EEVDF, kernel_of, params_of
+from vcpulab.hosts.kernel import KERNEL_COMMAND, assumed_params, kernel_of, params_of, scheduler_warnings
+from vcpulab.hosts.kernel_rules import EEVDF
 from vcpulab.hosts.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
 from vcpulab.hosts.kvm_use import Use, use_of
 from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
@@ -172,9 +173,12 @@ def _host_lines(
     yield f"toolstack = {toml(toolstack or host.toolstack)}"
     for name, value in placed.fields().items():
         yield f"{name} = {value if isinstance(value, int) else inline(value)}"
+    generation = generation_of(EEVDF if kernel is None else kernel.scheduler, kernel.generation if kernel else None)
     if kernel is None:
+        usual = "" if generation is None else f", as in {generation['name']}"
         notes.append(
-            f"scheduler = {EEVDF}: no listing says which kernel (`uname -a` does); that of Linux 6.6 and later"
+            f"scheduler = {EEVDF}: no listing says which kernel (`{KERNEL_COMMAND}` does); that of Linux 6.6 and later"
+            f"{usual}, is assumed"
         )
         yield f'scheduler = "{EEVDF}"'
     else:
@@ -184,11 +188,12 @@ def _host_lines(
             notes.append(kernel.explanation)
         yield f"scheduler = {toml(kernel.scheduler)}"
         yield f"generation = {toml(kernel.generation)}"
-    generation = generation_of(EEVDF if kernel is None else kernel.scheduler, kernel.generation if kernel else None)
+    notes += scheduler_warnings(host.linux, kernel)
     supported = {param["name"] for param in generation["params"]} if generation is not None else set()
     params = params_of(host.linux, None)
-    if "hz" not in params:
-        notes.append("hz: no listing says how many ticks a second the kernel has (CONFIG_HZ in /boot/config-…)")
+    for assumed in assumed_params(kernel, params, placed.pcpus):
+        params[assumed.name] = assumed.value
+        notes.append(assumed.note)
     yield from (f"{name} = {value}" for name, value in params.items() if name in supported)
     for name, value in host.version_fields(notes).items():
         yield from comment(f"{name}: {host.version.reason}")

@@ -13,7 +13,7 @@ from vcpulab import formats as recordings
 from vcpulab._work.progress import Progress
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
-from vcpulab.hosts.kernel import POLICIES
+from vcpulab.hosts.kernel_rules import POLICIES
 from vcpulab.hosts.kvm_host import LISTER
 from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
 from vcpulab.scenario.scenario import Scenario

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcpulab.hosts.kernel import POLICIES
+from vcpulab.hosts.kernel_rules import POLICIES
 from vcpulab.twin import decision_costs
 from vcpulab.twin.apps import BLOCKS_LEAST, conserving, drawn, in_stretches, slept_ns
 from vcpulab.twin.busy import all_told

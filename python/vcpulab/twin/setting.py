@@ -6,7 +6,8 @@ from itertools import chain, count
 from typing import Any
 
 from vcpulab.formats.xl_info import Info
-from vcpulab.hosts.kernel import POLICIES, kernel_of
+from vcpulab.hosts.kernel import assumed_params, kernel_of, scheduler_warnings
+from vcpulab.hosts.kernel_rules import POLICIES
 from vcpulab.hosts.kvm_host import KvmHost, tables_around
 from vcpulab.hosts.kvm_threads import SHARE_LEAST, SMALL
 from vcpulab.hosts.pcpu_map import PcpuMap
@@ -73,22 +74,15 @@ class Setting:
                 explanations.append(recorded.explanation)
             else:
                 self.notes.append(recorded.explanation)
-        self.notes.extend(kvm.notes)
+        self.notes.extend([*scheduler_warnings(kvm.linux, kernel), *kvm.notes])
         fields |= kvm.version_fields(self.notes)
         generation = generation_of(self.used, fields.get("generation"))
         supported = {param["name"] for param in generation["params"]} if generation is not None else set()
-        params = self.sources.host_params
+        params = dict(self.sources.host_params)
+        for assumed in assumed_params(recorded, params, self.placed.pcpus):
+            params[assumed.name] = assumed.value
+            self.notes.append(assumed.note)
         fields |= {name: value for name, value in params.items() if name in supported}
-        if "hz" not in params:
-            defaults = (
-                {}
-                if generation is None
-                else {parameter["name"]: parameter["default"] for parameter in generation["params"]}
-            )
-            self.notes.append(
-                f"hz: {defaults.get('hz')} ticks a second are assumed: nothing says how many there are (CONFIG_HZ in "
-                "/boot/config-…)"
-            )
         # A thread that polled is recorded as running.
         fields["polls_recorded"] = True
         if self.kvm is not None and (polls := self.kvm.halt_poll_us()) is not None:

@@ -11,7 +11,7 @@ import polars as pl
 from vcpulab._work.progress import Progress, part
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
-from vcpulab.hosts.kernel import POLICIES
+from vcpulab.hosts.kernel_rules import POLICIES
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer

@@ -305,7 +305,7 @@ class Host:
             return None
         given = pool.params.get(name, param["default"])
         if given is not None and int(given) == groups.NONE:
-            return linux.by_cpus(name, self.scenario.host.pcpus)
+            return linux.by_cpus(name, self.scenario.host.pcpus, pool.generation)
         return None if given is None else int(given)
 
     # ---- what was measured ----

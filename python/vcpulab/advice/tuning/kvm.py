@@ -66,14 +66,14 @@ def _emulators(scenario: Scenario) -> Iterator[Parameter]:
 
 
 def scheduler_parameters(
-    params: Sequence[Mapping[str, Any]], written: Mapping[str, Any], scheduler: str, pcpus: int
+    generation: Mapping[str, Any], written: Mapping[str, Any], scheduler: str, pcpus: int
 ) -> Iterator[Parameter]:
-    """The tunables of a Linux scheduler that can be changed at run time."""
-    names = {param["name"]: param for param in params if param["scope"] == "global"}
+    """The tunables of a generation of a Linux scheduler that can be changed at run time."""
+    names = {param["name"]: param for param in generation["params"] if param["scope"] == "global"}
     for name, values in TUNABLES_US.items():
         if name in names:
             given = int(written.get(name, names[name]["default"]))
-            now = linux.by_cpus(name, pcpus) if given == groups.NONE else given
+            now = linux.by_cpus(name, pcpus, generation["name"]) if given == groups.NONE else given
             by_default = name != "bandwidth_slice_us"
             yield _numbers(["host", name], {*values, now}, now, scheduler, by_default=by_default)
 

@@ -59,7 +59,7 @@ def registry_parameters(scenario: Scenario, choice: Parameter | None) -> list[Pa
             continue
         params = generation["params"]
         parameters += _global_parameters(params, ["host"], written.get("host", {}), name, host)
-        parameters += kvm.scheduler_parameters(params, written.get("host", {}), name, host.pcpus)
+        parameters += kvm.scheduler_parameters(generation, written.get("host", {}), name, host.pcpus)
         for member, domain in domains.items():
             if domain.pool == POOL_0:
                 parameters += _domain_parameters(params, member, domain, written, name)
