@@ -157,11 +157,12 @@ def import_kvm(
 ) -> None:
     """Make a scenario of what the tools of a KVM host print: libvirt's, Proxmox VE's, or Linux's own.
 
-    The scheduler by the kernel (`uname -a`, /boot/config-…, /sys/kernel/debug/sched); CPUs of `lscpu -p`, `virsh
-    capabilities` or `nodeinfo`; VMs of `virsh dumpxml` (several in a file), `virsh list`, `vcpuinfo`, `vcpupin`,
-    `emulatorpin`, `schedinfo`, of `qm list` and `qm config`, or of QEMU's command lines by `ps -eLo`; what holds now by
-    files of control groups (`grep -rs . --include=cpu.* /sys/fs/cgroup`); and work that uses as much CPU as `virsh
-    domstats` or the groups' `cpu.stat` say, twice, with `date +%s.%N` before each.
+    The scheduler and its generation by the kernel (`uname -a`, /boot/config-…) and by files that only some releases
+    have (features, cgroup_mode and base_slice_ns of /sys/kernel/debug/sched, /sys/kernel/sched_ext/state); CPUs of
+    `lscpu -p`, `virsh capabilities` or `nodeinfo`; VMs of `virsh dumpxml` (several in a file), `virsh list`,
+    `vcpuinfo`, `vcpupin`, `emulatorpin`, `schedinfo`, of `qm list` and `qm config`, or of QEMU's command lines by `ps
+    -eLo`; what holds now by files of control groups (`grep -rs . --include=cpu.* /sys/fs/cgroup`); and work that uses
+    as much CPU as `virsh domstats` or the groups' `cpu.stat` say, twice, with `date +%s.%N` before each.
 
     Args:
         paths: The files, any of these, or folders that have them.
