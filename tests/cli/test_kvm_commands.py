@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from vcpulab import Scenario
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors import TOOLSTACKS, Toolstack
 from vcpulab.hypervisors.commands import commands, new_steps
+from vcpulab.hypervisors.commands import typed as command_steps
+from vcpulab.hypervisors.settings import Params, difference
 from vcpulab.hypervisors.steps import Step, script
 
 HOST = """\
@@ -497,6 +500,27 @@ def test_back_to_what_the_kernel_has() -> None:
         "virsh schedinfo web --set cpu_shares=100 vcpu_quota=-1 --live --config",
     ]
     assert texts(steps, "keep") == ["rm -f /etc/tmpfiles.d/latency_ns.conf"]
+
+
+def test_sysctls_of_older_kernels_are_in_the_unit_of_their_names() -> None:
+    """Before 5.13 tunables are sysctls, in ns but for the bandwidth slice."""
+    names = {"latency_us": "kernel.sched_latency_ns", "bandwidth_slice_us": "kernel.sched_cfs_bandwidth_slice_us"}
+    tools = {"set": {name: {"by": "host", "name": f"sysctl {sysctl}="} for name, sysctl in names.items()}}
+
+    def steps(before: Scenario, after: Scenario) -> list[Step]:
+        change = difference(before, after)
+        params = [setting for setting in change.settings if isinstance(setting, Params)]
+        with_sysctls = (replace(setting, pool=replace(setting.pool, tools=tools)) for setting in params)
+        return command_steps(replace(change, settings=tuple(with_sysctls)))
+
+    changed = CFS.change({"host.latency_us": 10_000, "host.bandwidth_slice_us": 2_000})
+    assert sorted(texts(steps(CFS, changed), "run")) == [
+        "sysctl -w kernel.sched_cfs_bandwidth_slice_us=2000",
+        "sysctl -w kernel.sched_latency_ns=10000000",
+    ]
+    back = steps(changed, changed.change({"host.latency_us": -1}))
+    assert texts(back, "run") == ["sysctl -w kernel.sched_latency_ns=24000000"]
+    assert texts(back, "keep") == ["rm -f /etc/sysctl.d/kernel.sched_latency_ns.conf"]
 
 
 def test_back_to_the_cpus_of_the_group_around() -> None:

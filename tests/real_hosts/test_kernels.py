@@ -12,7 +12,7 @@ from support import Vcpulab
 from vcpulab.errors import VcpulabError
 from vcpulab.formats import read
 from vcpulab.formats.linux_host import Linux, read_linux
-from vcpulab.hosts.kernel import assumed_params, kernel_of, params_of, scheduler_warnings
+from vcpulab.hosts.kernel import assumed_params, kernel_of, params_of, scheduler_warnings, without_missing_params
 from vcpulab.hosts.kernel_release import release_of
 from vcpulab.hosts.kernel_rules import EEVDF_SINCE, Evidence, Sign, rules_of
 from vcpulab.hypervisors.linux import by_cpus
@@ -28,8 +28,7 @@ class Host:
 
     uname: str
     scheduler: str
-    generation: str | None
-    """The generation; `None`: the release is between two that are known."""
+    generation: str
     hz: int | None
     sure: bool
 
@@ -85,12 +84,12 @@ HOSTS = [
     Host("6.17.2-1-pve", EEVDF, "6.17", None, False),
     Host("7.0.6-1-pve", EEVDF, "7.0", None, False),
     Host("4.18.0-553.el8_10.x86_64", CFS, "5.10", 1000, False),
-    Host("Linux r 5.14.0-427.13.1.el9_4.x86_64 #1 SMP PREEMPT_DYNAMIC x86_64 GNU/Linux", CFS, None, 1000, False),
+    Host("Linux r 5.14.0-427.13.1.el9_4.x86_64 #1 SMP PREEMPT_DYNAMIC x86_64 GNU/Linux", CFS, "5.15", 1000, False),
     Host("6.12.0-55.9.1.el10_0.x86_64", EEVDF, "6.12", 1000, False),
     Host("6.17.7-1.el9.elrepo.x86_64", EEVDF, "6.17", None, True),
     Host("5.15.0-205.149.5.1.el9uek.x86_64", CFS, "5.15", 1000, False),
     Host("6.12.0-1.23.3.el10uek.x86_64", EEVDF, "6.12", 1000, False),
-    Host("5.14.21-150500.55.19-default", CFS, None, 250, False),
+    Host("5.14.21-150500.55.19-default", CFS, "5.15", 250, False),
     Host("Linux s 6.4.0-150600.23.25-default #1 SMP PREEMPT_DYNAMIC x86_64 GNU/Linux", CFS, "6.1", 250, False),
     Host("6.12.0-160000.5-default", EEVDF, "6.12", None, False),
     Host("6.17.7-300.fc43.x86_64", EEVDF, "6.17", 1000, True),
@@ -116,7 +115,8 @@ def numbers(release: str) -> tuple[int, int]:
 
 def registered(scheduler: str, generation: str) -> str:
     """The generation, or the nearest older one that the registry has, or else its oldest."""
-    names = [entry["name"] for policy in schedulers() if policy["name"] == scheduler for entry in policy["generations"]]
+    (policy,) = (policy for policy in schedulers() if policy["name"] == scheduler)
+    names: list[str] = [entry["name"] for entry in policy["generations"]]
     return next((name for name in reversed(names) if numbers(name) <= numbers(generation)), names[0])
 
 
@@ -132,9 +132,8 @@ def test_a_kernels_name_tells_its_rules(tmp_path: Path, host: Host) -> None:
     assert kernel is not None
     assert kernel.release is not None
     assert (kernel.scheduler, scenario["host"]["scheduler"]) == (host.scheduler, host.scheduler)
-    if host.generation is not None:
-        assert kernel.generation == registered(host.scheduler, host.generation)
-        assert kernel.exact == (host.sure and kernel.generation == host.generation)
+    assert kernel.generation == registered(host.scheduler, host.generation)
+    assert kernel.exact == (host.sure and kernel.generation == host.generation)
     assert scenario["host"]["generation"] == kernel.generation
     assert kernel.release.hz == host.hz
     assert scenario["host"]["hz"] == host.hz or 250
@@ -186,6 +185,14 @@ def test_files_of_the_scheduler_count_more_than_the_name(
         assert reason is None or reason in kernel.explanation
     scenario, _ = imported(tmp_path, vm=vm("web", 1), kernel=text)
     assert (scenario["host"]["scheduler"], scenario["host"]["generation"]) == (scheduler, kernel.generation)
+
+
+def test_parameters_that_a_kernel_does_not_have_are_left_out_aloud() -> None:
+    notes: list[str] = []
+    fields = {"vcpus": 2, "weight": 200, "cap": 50}
+    kept = without_missing_params(fields, "web", EEVDF, kernel_of(Linux("6.12.117")), notes)
+    assert kept == {"vcpus": 2, "weight": 200}
+    assert notes == ["web: cap = 50 is left out: linux-eevdf as in 6.12 does not have it"]
 
 
 def test_of_contradicting_files_the_newer_one_counts() -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from vcpulab.formats.linux_host import Linux
 from vcpulab.hosts.kernel_release import KernelRelease, release_of
@@ -16,7 +18,7 @@ from vcpulab.hosts.kernel_rules import (
     signs_of,
 )
 from vcpulab.hypervisors.linux import by_cpus
-from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.catalogue import generation_of, param_names
 
 _US_OF_NS = {
     "base_slice_ns": "base_slice_us",
@@ -193,6 +195,34 @@ def assumed_params(kernel: Kernel | None, listed: Collection[str], pcpus: int) -
                 f"base_slice_us = {own} is assumed, the default of Linux {release.text} on {pcpus} CPUs{longer}: no "
                 "listing has base_slice_ns (`grep -s . /sys/kernel/debug/sched/*_ns`)",
             )
+
+
+def without_missing_params(
+    fields: Mapping[str, Any], name: str, scheduler: str, kernel: Kernel | None, notes: list[str]
+) -> dict[str, Any]:
+    """The fields of a domain, but for parameters that the scheduler of such a kernel does not have.
+
+    Args:
+        fields: the fields.
+        name: the domain's name.
+        scheduler: the scheduler.
+        kernel: the kernel that has it; `None`: not known, the default generation.
+        notes: where to name what is left out.
+    """
+    generation, params = _params(scheduler, None if kernel is None else kernel.generation)
+    missing = [field for field in fields if field in param_names("domain") and field not in params]
+    if missing:
+        values = ", ".join(f"{field} = {fields[field]}" for field in missing)
+        notes.append(f"{name}: {values} is left out: {scheduler} as in {generation} does not have it")
+    return {field: value for field, value in fields.items() if field not in missing}
+
+
+@cache
+def _params(scheduler: str, generation: str | None) -> tuple[str, frozenset[str]]:
+    """The name of a generation of Linux's schedulers, and its parameters."""
+    rules = generation_of(scheduler, generation)
+    assert rules is not None
+    return rules["name"], frozenset(param["name"] for param in rules["params"])
 
 
 def halt_poll_us(settings: Mapping[str, str]) -> int | None:

@@ -17,7 +17,7 @@ from vcpulab.formats.vmms import machines_of
 from vcpulab.formats.xl_info import Info
 from vcpulab.hosts import cgroups
 from vcpulab.hosts.cgroup_version import TELLER, Evidence, version_of
-from vcpulab.hosts.kernel import halt_poll_us
+from vcpulab.hosts.kernel import Kernel, halt_poll_us, kernel_of
 from vcpulab.hosts.pcpu_map import PcpuMap
 from vcpulab.hosts.unused_groups import rounded
 from vcpulab.hypervisors import Toolstack
@@ -235,6 +235,11 @@ class KvmHost:
         ):
             return "libvirt"
         return "cgroup" if self.linux.groups else "libvirt"
+
+    @cached_property
+    def kernel(self) -> Kernel | None:
+        """The scheduler of its kernel, when all listings are taken; `None`: nothing listed tells it."""
+        return kernel_of(self.linux)
 
     @cached_property
     def version(self) -> Evidence:

@@ -10,7 +10,13 @@ from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Read, Unused, files_by_name
 from vcpulab.formats.machine import Machine
 from vcpulab.hosts.cgroups import cpuset_of
-from vcpulab.hosts.kernel import KERNEL_COMMAND, assumed_params, kernel_of, params_of, scheduler_warnings
+from vcpulab.hosts.kernel import (
+    KERNEL_COMMAND,
+    assumed_params,
+    params_of,
+    scheduler_warnings,
+    without_missing_params,
+)
 from vcpulab.hosts.kernel_rules import EEVDF
 from vcpulab.hosts.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
 from vcpulab.hosts.kvm_use import Use, use_of
@@ -163,7 +169,7 @@ def _pinned(host: KvmHost, notes: list[str]) -> PcpuMap:
 def _host_lines(
     host: KvmHost, profile: str | None, toolstack: Toolstack | None, placed: PcpuMap, notes: list[str]
 ) -> Iterator[str]:
-    kernel = kernel_of(host.linux)
+    kernel = host.kernel
     yield "[host]"
     yield 'hypervisor = "kvm"'
     if profile is not None:
@@ -219,7 +225,9 @@ def _table(vm: Vm, use: Use | None, host: KvmHost, placed: PcpuMap, notes: list[
     if vcpus < listed:
         notes.append(f"{vm.name}: {listed} vCPUs; a scenario has at most {VCPUS_MAX} in a domain, and these are taken")
     yield f"[domain.{key(vm.name)}]"
-    for field, value in host.fields_of(vm, vcpus, placed, notes).items():
+    fields = host.fields_of(vm, vcpus, placed, notes)
+    scheduler = EEVDF if host.kernel is None else host.kernel.scheduler
+    for field, value in without_missing_params(fields, vm.name, scheduler, host.kernel, notes).items():
         yield f"{field} = {toml(value)}"
     if use is not None:
         yield from work(vm.name, use.percent, vcpus, use.measured_by, use.vcpus)

@@ -6,7 +6,7 @@ from itertools import chain, count
 from typing import Any
 
 from vcpulab.formats.xl_info import Info
-from vcpulab.hosts.kernel import assumed_params, kernel_of, scheduler_warnings
+from vcpulab.hosts.kernel import Kernel, assumed_params, scheduler_warnings, without_missing_params
 from vcpulab.hosts.kernel_rules import POLICIES
 from vcpulab.hosts.kvm_host import KvmHost, tables_around
 from vcpulab.hosts.kvm_threads import SHARE_LEAST, SMALL
@@ -63,9 +63,14 @@ class Setting:
             fields["toolstack"] = "libvirt"
         return fields | dict(pool.params), [rules.explanation] if rules is not None and rules.exact else []
 
+    @cached_property
+    def _kernel(self) -> Kernel | None:
+        """The recorded kernel; `None`: it is not known, or has another scheduler."""
+        kernel = None if self.kvm is None else self.kvm.kernel
+        return kernel if kernel is not None and kernel.scheduler == self.used else None
+
     def _of_kvm(self, kvm: KvmHost) -> tuple[dict[str, Any], list[str]]:
-        kernel = kernel_of(kvm.linux)
-        recorded = kernel if kernel is not None and kernel.scheduler == self.used else None
+        recorded = self._kernel
         fields: dict[str, Any] = {"hypervisor": "kvm", "scheduler": self.used, "toolstack": kvm.toolstack}
         explanations = []
         if recorded is not None:
@@ -74,7 +79,7 @@ class Setting:
                 explanations.append(recorded.explanation)
             else:
                 self.notes.append(recorded.explanation)
-        self.notes.extend([*scheduler_warnings(kvm.linux, kernel), *kvm.notes])
+        self.notes.extend([*scheduler_warnings(kvm.linux, recorded), *kvm.notes])
         fields |= kvm.version_fields(self.notes)
         generation = generation_of(self.used, fields.get("generation"))
         supported = {param["name"] for param in generation["params"]} if generation is not None else set()
@@ -148,4 +153,5 @@ class Setting:
             return {"vcpus": vcpus, "daemon": True, "cgroup": daemon.cgroup}
         vm = self.sources.roles.vms[name]
         # Some may not have run while it was recorded.
-        return self.kvm.fields_of(vm, max(vcpus, vm.machine.vcpus or 0), self.placed, self.notes)
+        fields = self.kvm.fields_of(vm, max(vcpus, vm.machine.vcpus or 0), self.placed, self.notes)
+        return without_missing_params(fields, name, self.used, self._kernel, self.notes)

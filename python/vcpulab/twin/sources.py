@@ -10,7 +10,7 @@ from vcpulab._work.progress import Progress
 from vcpulab.errors import RequestError
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.xl_info import Info
-from vcpulab.hosts.kernel import kernel_of, params_of
+from vcpulab.hosts.kernel import params_of
 from vcpulab.hosts.kvm_host import KINDS as KVM_KINDS
 from vcpulab.hosts.kvm_host import KvmHost
 from vcpulab.hosts.kvm_threads import Roles, roles_of
@@ -126,7 +126,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
     if sources.kvm is not None:
         for listing in listings:
             sources.kvm.take(listing.kind, listing.holds)
-        kernel = kernel_of(sources.kvm.linux)
+        kernel = sources.kvm.kernel
         sources.scheduler = None if kernel is None else kernel.scheduler
         sources.info = sources.kvm.info
     else:
