@@ -55,6 +55,10 @@ impl<F: Flavor> Steps for Fair<F> {
         Fair::yield_task(self, now, cpu);
     }
 
+    fn throttle_task(&mut self, now: Time, cpu: PcpuId) -> bool {
+        Fair::throttle_task(self, now, cpu)
+    }
+
     fn task_tick(&mut self, now: Time, cpu: PcpuId) {
         Fair::task_tick(self, now, cpu);
     }

@@ -43,6 +43,10 @@ pub trait Steps {
     fn block(&mut self, now: Time, cpu: PcpuId);
     /// The current task yields; a choice follows.
     fn yield_task(&mut self, now: Time, cpu: PcpuId);
+    /// The current task returns to user mode. True: a limit stops it there; a choice follows.
+    fn throttle_task(&mut self, _now: Time, _cpu: PcpuId) -> bool {
+        false
+    }
     /// The tick: may raise the flag.
     fn task_tick(&mut self, now: Time, cpu: PcpuId);
     /// Time at which the running task's request ends by a timer.
@@ -146,6 +150,8 @@ struct Replay<'a, S: Steps> {
     waking: bool,
     /// A yield, until its choice.
     yielding: bool,
+    /// Whether the CPU was flagged as the current thread was last charged.
+    charged_flagged: bool,
     beginning: &'a Beginning,
     groups: Vec<GroupId>,
     outcome: Outcome,
@@ -185,6 +191,7 @@ impl<'a, S: Steps> Replay<'a, S> {
             flag: false,
             waking: false,
             yielding: false,
+            charged_flagged: false,
             beginning,
             groups,
             outcome: Outcome::default(),
@@ -459,6 +466,7 @@ impl<'a, S: Steps> Replay<'a, S> {
             return;
         }
         let line = &self.lines[at];
+        self.charged_flagged = line.flagged;
         self.charged += runtime;
         self.clock = self.clock.max(self.charged);
         let before = at.checked_sub(1).map(|before| &self.lines[before].event);
@@ -481,6 +489,9 @@ impl<'a, S: Steps> Replay<'a, S> {
                 if let Some(known) = self.tasks.get_mut(&from.0) {
                     known.queued = false;
                 }
+            } else if !self.charged_flagged && !self.yielding {
+                // Nothing asked for a choice: a limit stops the thread.
+                self.steps.throttle_task(Time::from_ns(self.clock), CPU);
             }
         } else if from.0 != 0 {
             self.clock = self.estimate(line);

@@ -152,6 +152,11 @@ impl PolicyContext {
         }
     }
 
+    /// The time until which `p` executes the hypervisor's own code: a switch, an interrupt.
+    pub fn hypervisor_until(&self, p: PcpuId) -> Time {
+        self.state.hypervisor_until(self.known(p))
+    }
+
     // ---- vCPUs ----
 
     /// The number of vCPUs, idle ones included: tables kept per vCPU have this size.

@@ -3,9 +3,10 @@
 use vcpulab_host::{GroupId, Span, Throttling, Time};
 
 use super::cfs_rq::CfsRqId;
-use super::hierarchy::{DequeueFlags, Fair, Flavor};
+use super::hierarchy::{Fair, Flavor};
 use super::load_weight::ns;
 use super::task_group::{Bandwidth, CfsBandwidth, TaskGroup};
+use super::throttle::Throttle;
 
 /// CPU time beyond its debt that a throttled queue gets from the pool.
 const LEAST: Span = Span::from_ns(1);
@@ -20,7 +21,7 @@ const CFS_BANDWIDTH_SLACK_PERIOD: Span = Span::from_ms(5);
 const MIN_BANDWIDTH_EXPIRATION: Span = Span::from_ms(2);
 
 impl<F: Flavor> Fair<F> {
-    fn cfs_bandwidth_of(&mut self, q: CfsRqId) -> Option<&mut CfsBandwidth> {
+    pub(super) fn cfs_bandwidth_of(&mut self, q: CfsRqId) -> Option<&mut CfsBandwidth> {
         let (group, _) = self.cfs_rqs[q].group?;
         self.groups[group].cfs_bandwidth.as_mut()
     }
@@ -99,8 +100,19 @@ impl<F: Flavor> Fair<F> {
         if self.cfs_rqs[q].throttled || self.cfs_rqs[q].runtime_remaining > Span::ZERO {
             return;
         }
-        let left = self.assign_cfs_rq_runtime(q, now, self.settings.bandwidth_slice);
-        if left <= Span::ZERO && self.cfs_rqs[q].curr.is_some() {
+        let curr = self.cfs_rqs[q].curr;
+        let when_charged = self.flavor.throttle() == Throttle::TaskWhenCharged;
+        let most = match when_charged && !curr.is_some_and(|e| self.entities[e].on_rq) {
+            true => LEAST,
+            false => self.settings.bandwidth_slice,
+        };
+        if self.assign_cfs_rq_runtime(q, now, most) > Span::ZERO {
+            return;
+        }
+        if when_charged {
+            // No flag: its tasks stop by themselves.
+            self.throttle_cfs_rq(q, now);
+        } else if curr.is_some() {
             self.resched_curr(q);
         }
     }
@@ -116,23 +128,19 @@ impl<F: Flavor> Fair<F> {
         cfs_rq.runtime_remaining
     }
 
-    /// Throttles a queue that has used up its CPU time (`throttle_cfs_rq`). True: the queue was throttled.
+    /// Throttles a queue that has used up its CPU time, as it is put or a decision passes it. True: the queue was
+    /// throttled.
     pub(super) fn check_cfs_rq_runtime(&mut self, q: CfsRqId, now: Time) -> bool {
-        let limited = self.cfs_bandwidth_of(q).is_some();
-        let exhausted =
-            limited && self.cfs_rqs[q].runtime_remaining <= Span::ZERO && !self.cfs_rqs[q].throttled;
-        if !exhausted || self.assign_cfs_rq_runtime(q, now, LEAST) > Span::ZERO {
-            return false;
+        let cfs_rq = &self.cfs_rqs[q];
+        let used_up = cfs_rq.runtime_remaining <= Span::ZERO && !cfs_rq.throttled;
+        let throttles = used_up
+            && self.flavor.throttle() != Throttle::TaskWhenCharged
+            && self.cfs_bandwidth_of(q).is_some()
+            && self.assign_cfs_rq_runtime(q, now, LEAST) <= Span::ZERO;
+        if throttles {
+            self.throttle_cfs_rq(q, now);
         }
-        if let Some(limit) = self.cfs_bandwidth_of(q) {
-            limit.throttled_cfs_rqs.push(q);
-        }
-        (self.cfs_rqs[q].throttled, self.cfs_rqs[q].throttled_clock) = (true, now);
-        if let Some((_, entity)) = self.cfs_rqs[q].group {
-            let flags = DequeueFlags { sleep: true, throttled: true, delayed: false };
-            self.dequeue_entities(entity, now, flags, self.cfs_rqs[q].h_nr_running);
-        }
-        true
+        throttles
     }
 
     /// Handles the first entity that is enqueued on an empty queue.
@@ -199,10 +207,14 @@ impl<F: Flavor> Fair<F> {
 
     /// Gives throttled queues CPU time to run, in the order of throttling, until the pool is empty.
     fn distribute_cfs_runtime(&mut self, now: Time, group: GroupId) {
-        while let Some(limit) = self.groups[group].cfs_bandwidth.as_mut()
+        while let Some(limit) = &self.groups[group].cfs_bandwidth
             && let Some(&q) = limit.throttled_cfs_rqs.first()
             && limit.runtime > Span::ZERO
         {
+            if self.flavor.throttle() == Throttle::TaskWhenCharged {
+                F::update_curr(self, q, now);
+            }
+            let Some(limit) = self.groups[group].cfs_bandwidth.as_mut() else { return };
             let amount = limit.runtime.min(LEAST - self.cfs_rqs[q].runtime_remaining);
             limit.runtime -= amount;
             self.cfs_rqs[q].runtime_remaining += amount;
@@ -211,28 +223,6 @@ impl<F: Flavor> Fair<F> {
             }
             limit.throttled_cfs_rqs.remove(0);
             self.unthrottle_cfs_rq(now, q);
-        }
-    }
-
-    fn unthrottle_cfs_rq(&mut self, now: Time, q: CfsRqId) {
-        self.cfs_rqs[q].throttled = false;
-        let Some((group, entity)) = self.cfs_rqs[q].group else { return };
-        self.groups[group].throttling.throttled_ns += now - self.cfs_rqs[q].throttled_clock;
-        if self.cfs_rqs[q].load == 0 {
-            return;
-        }
-        if F::sched_delayed(&self.entities[entity]) {
-            F::dequeue_entity(
-                self,
-                entity,
-                now,
-                DequeueFlags { sleep: true, delayed: true, throttled: false },
-            );
-        }
-        self.enqueue_entities(entity, now, true, false, self.cfs_rqs[q].h_nr_running);
-        let cpu = self.cfs_rqs[q].cpu;
-        if self.curr(cpu).is_none() {
-            self.resched_idle_cpu(cpu);
         }
     }
 }

@@ -74,8 +74,13 @@ pub struct CfsRq<Y> {
     pub next: Option<EntityId>,
     pub last: Option<EntityId>,
     pub skip: Option<EntityId>,
+    /// Whether the queue has used up its CPU time, and waits for its group's pool.
     pub throttled: bool,
     pub throttled_clock: Time,
+    /// Number of throttled queues among the queue and its ancestors.
+    pub throttle_count: u32,
+    /// Tasks that left the queue because of a limit, in the order in which they left (`throttled_limbo_list`).
+    pub throttled_limbo: Vec<TaskId>,
     /// CPU time that is left of the slice that the queue took from its group's pool.
     pub runtime_remaining: Span,
     /// PELT average of the plain weight that is queued.
@@ -104,6 +109,8 @@ impl<Y: Default> CfsRq<Y> {
             skip: None,
             throttled: false,
             throttled_clock: Time::ZERO,
+            throttle_count: 0,
+            throttled_limbo: Vec::new(),
             runtime_remaining: Span::ZERO,
             load_avg: PeltAverage::default(),
             tg_load_avg_contrib: 0,
@@ -119,6 +126,8 @@ pub struct Task {
     pub entity: EntityId,
     pub group: Option<GroupId>,
     pub class: Class,
+    /// Whether the task has left its queue because of a limit, and waits in `CfsRq::throttled_limbo`.
+    pub throttled: bool,
 }
 
 /// The signed difference of two virtual times, which wrap.

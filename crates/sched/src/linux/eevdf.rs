@@ -6,6 +6,7 @@ use vcpulab_host::{Class, Span, Time};
 use super::cfs_rq::{CfsRqId, Entity, EntityId, Task, vruntime_diff};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
 use super::load_weight::{LoadWeight, NICE_0_SHIFT, ns};
+use super::throttle::Throttle;
 
 /// Virtual time at which queues begin.
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
@@ -35,6 +36,8 @@ pub struct Rules {
     pub reweight: Reweight,
     /// Whether a timer ends requests (`HRTICK`). `false`: ticks and other events notice the end.
     pub hrtick: bool,
+    /// What is stopped where a limit is used up, and when.
+    pub throttle: Throttle,
 }
 
 /// Arithmetic of virtual time.
@@ -125,6 +128,7 @@ impl Rules {
         sched_yield: SchedYield::ForfeitsRequest,
         reweight: Reweight::Scaled,
         hrtick: false,
+        throttle: Throttle::Queue,
     };
 
     /// The rules of 6.17.
@@ -132,7 +136,7 @@ impl Rules {
         Rules { protection: Protection::UntilVirtualTime, reweight: Reweight::Placed, ..Rules::V6_12 };
 
     /// The rules of 6.18 and 6.19.0.
-    pub const V6_18: Rules = Rules { ..Rules::V6_17 };
+    pub const V6_18: Rules = Rules { throttle: Throttle::Task, ..Rules::V6_17 };
 
     /// The rules of 7.0, and of 6.19.1 and later.
     pub const V7_0: Rules =
@@ -148,7 +152,8 @@ impl Rules {
     };
 
     /// The rules of 7.2.
-    pub const V7_2: Rules = Rules { requeue_charges: true, ..Rules::V7_1 };
+    pub const V7_2: Rules =
+        Rules { requeue_charges: true, throttle: Throttle::TaskWhenCharged, ..Rules::V7_1 };
 }
 
 /// Tunables of EEVDF.
@@ -370,6 +375,10 @@ impl Flavor for Eevdf {
     const REFILLS_TOGETHER: bool = false;
     const TG_LOAD_AVG_INTERVAL: Span = Span::from_ms(1);
 
+    fn throttle(&self) -> Throttle {
+        self.rules.throttle
+    }
+
     fn timeline_key(entity: &Entity<Request>) -> u64 {
         entity.policy.deadline
     }
@@ -428,7 +437,8 @@ impl Flavor for Eevdf {
         Self::update_curr(fair, q, now);
         fair.clear_buddies(e);
         let delays = fair.flavor.rules.delayed_dequeue != DelayedDequeue::Never;
-        if delays && !flags.delayed && flags.sleep && !flags.throttled && !fair.entity_eligible(e) {
+        let may_delay = delays && flags.sleep && !flags.delayed && !flags.throttled && !flags.special;
+        if may_delay && !fair.entity_eligible(e) {
             let lag = fair.entity_lag(e);
             let request = &mut fair.entities[e].policy;
             (request.vlag, request.sched_delayed) = (lag, true);

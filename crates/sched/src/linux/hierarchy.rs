@@ -4,6 +4,7 @@ use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Ti
 
 use super::cfs_rq::{CfsRq, CfsRqId, Entity, EntityId, Kind, Task, TaskId};
 use super::task_group::TaskGroup;
+use super::throttle::Throttle;
 
 use super::load_weight::{LoadWeight, ns};
 use super::pelt::PeltAverage;
@@ -15,6 +16,8 @@ pub struct DequeueFlags {
     pub sleep: bool,
     /// Because a limit is exhausted.
     pub throttled: bool,
+    /// Because its task was throttled: the dequeue is never delayed.
+    pub special: bool,
     /// Because a delayed dequeue ends: the entity blocked before, and stayed on the queue to compete until now.
     pub delayed: bool,
 }
@@ -27,6 +30,10 @@ pub trait Flavor: Clone {
     type CfsRq: Clone + Default + std::fmt::Debug;
     /// Whether a decision throttles a queue only while one of its entities is current.
     const THROTTLES_CURRENT_ONLY: bool;
+    /// How a limit stops tasks.
+    fn throttle(&self) -> Throttle {
+        Throttle::Queue
+    }
     /// Whether a group whose queue is empty keeps its weight.
     const EMPTY_KEEPS_WEIGHT: bool;
     /// Whether all groups with the same period are refilled at the same time. `false`: each group has an offset of its own.
@@ -125,6 +132,8 @@ pub struct Fair<F: Flavor> {
     pub(super) any_idle: bool,
     /// Queues of each CPU whose load their groups include.
     pub(super) leaf_cfs_rqs: Table<PcpuId, Vec<CfsRqId>>,
+    /// CPUs whose running task leaves its queue when it returns to user mode.
+    pub(super) throttle_work: CpuMask,
     /// Groups whose timers have changed.
     pub(super) changed_timers: Vec<GroupId>,
     /// Timer of each CPU that ends the running task's request (`hrtick_timer`).
@@ -149,6 +158,7 @@ impl<F: Flavor> Fair<F> {
             smp: cpus > 1,
             any_idle: false,
             leaf_cfs_rqs: Table::filled(cpus as usize, Vec::new()),
+            throttle_work: CpuMask::EMPTY,
             changed_timers: Vec::new(),
             hrtick_timers: Table::filled(cpus as usize, None),
             changed_hrtick: CpuMask::EMPTY,
@@ -162,7 +172,11 @@ impl<F: Flavor> Fair<F> {
     /// Adds a group. Its parent has been added before.
     pub fn add_group(&mut self, config: &GroupConfig) -> GroupId {
         let shares = LoadWeight::shares(config.weight, config.idle);
-        self.groups.push(TaskGroup::new(config, shares, self.curr.len()))
+        let group = self.groups.push(TaskGroup::new(config, shares, self.curr.len()));
+        if let Some(parent) = config.parent {
+            self.groups[parent].children.push(group);
+        }
+        group
     }
 
     /// Changes a group's `cpu.weight` and `cpu.idle`.
@@ -193,7 +207,7 @@ impl<F: Flavor> Fair<F> {
         let weight = LoadWeight::of_task(class, nice);
         self.any_idle |= class == Class::Idle;
         let entity = self.add_entity(Kind::Task(task), cfs_rq, weight, class == Class::Idle);
-        self.tasks.push(Task { entity, group, class })
+        self.tasks.push(Task { entity, group, class, throttled: false })
     }
 
     /// Makes a task that has ended new: blocked, on this CPU.
@@ -234,8 +248,9 @@ impl<F: Flavor> Fair<F> {
         let parent = self.cfs_rq_of(parent, cpu);
         let cfs_rq = CfsRqId(self.cfs_rqs.len() as u32);
         let entity = self.add_entity(Kind::Group(cfs_rq), parent, LoadWeight::of_sum(shares), idle);
-        let depth = self.cfs_rqs[parent].depth + 1;
-        self.cfs_rqs.push(CfsRq::new(cpu, Some((group, entity)), depth));
+        let CfsRq { depth, throttle_count, .. } = self.cfs_rqs[parent];
+        let own = CfsRq { throttle_count, ..CfsRq::new(cpu, Some((group, entity)), depth + 1) };
+        self.cfs_rqs.push(own);
         self.groups[group].cfs_rqs[cpu] = Some(cfs_rq);
         self.groups[group].cfs_rq_count += 1;
         cfs_rq
@@ -265,7 +280,10 @@ impl<F: Flavor> Fair<F> {
 
     /// Wakes a blocked task on a CPU.
     pub fn wake(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
-        let Task { entity, group, .. } = self.tasks[task];
+        let Task { entity, group, throttled, .. } = self.tasks[task];
+        if throttled {
+            return;
+        }
         if self.entities[entity].on_rq {
             if !F::sched_delayed(&self.entities[entity]) {
                 return;
@@ -295,6 +313,8 @@ impl<F: Flavor> Fair<F> {
         let e = self.tasks[task].entity;
         if self.entities[e].on_rq {
             self.dequeue_entities(e, now, DequeueFlags { sleep, ..DequeueFlags::default() }, 1);
+        } else if self.tasks[task].throttled {
+            self.dequeue_throttled_task(task);
         }
         if !sleep {
             // It has left its queue's virtual time.
@@ -356,10 +376,11 @@ impl<F: Flavor> Fair<F> {
         moves || detached
     }
 
-    /// Whether a task is queued and wants to run.
+    /// Whether a task wants to run: it is queued or throttled.
     pub fn is_queued(&self, task: TaskId) -> bool {
-        let entity = &self.entities[self.tasks[task].entity];
-        entity.on_rq && !F::sched_delayed(entity)
+        let Task { entity, throttled, .. } = self.tasks[task];
+        let entity = &self.entities[entity];
+        entity.on_rq && !F::sched_delayed(entity) || throttled
     }
 
     /// Whether the dequeue of a blocked task is delayed.
@@ -367,9 +388,10 @@ impl<F: Flavor> Fair<F> {
         F::sched_delayed(&self.entities[self.tasks[task].entity])
     }
 
-    /// Whether the group of a task, or a group around it, is throttled on the task's CPU.
+    /// Whether a limit keeps a task from running.
     pub fn is_throttled(&self, task: TaskId) -> bool {
-        self.throttled_hierarchy(self.entities[self.tasks[task].entity].cfs_rq)
+        let Task { entity, throttled, .. } = self.tasks[task];
+        throttled || self.throttled_hierarchy(self.entities[entity].cfs_rq)
     }
 
     /// Changes the tunables.
@@ -381,8 +403,8 @@ impl<F: Flavor> Fair<F> {
     pub fn can_migrate(&self, task: TaskId, to: PcpuId) -> bool {
         let Task { entity, group, .. } = self.tasks[task];
         let target = group.and_then(|group| self.groups[group].cfs_rqs[to]);
-        !self.throttled_hierarchy(self.entities[entity].cfs_rq)
-            && target.is_none_or(|q| !self.throttled_hierarchy(q))
+        let throttled = |q: CfsRqId| self.cfs_rqs[q].throttle_count > 0;
+        !throttled(self.entities[entity].cfs_rq) && !target.is_some_and(throttled)
     }
 
     /// Whether a task is the `next` buddy of its queue.
@@ -457,21 +479,9 @@ impl<F: Flavor> Fair<F> {
         self.cfs_rqs[self.entities[e].cfs_rq].group.map(|(_, entity)| entity)
     }
 
-    /// An entity and its ancestors.
-    fn upwards(&self, e: EntityId) -> impl Iterator<Item = EntityId> + '_ {
-        std::iter::successors(Some(e), |&e| self.parent_entity(e))
-    }
-
     /// Depth of an entity: 0 without one, 1 on a root queue.
     pub(super) fn depth(&self, e: Option<EntityId>) -> u32 {
         e.map_or(0, |e| self.cfs_rqs[self.entities[e].cfs_rq].depth + 1)
-    }
-
-    /// Whether a queue or one of its ancestors is throttled.
-    pub(super) fn throttled_hierarchy(&self, q: CfsRqId) -> bool {
-        let above = self.cfs_rqs[q].group.map(|(_, entity)| entity);
-        let mut above = above.into_iter().flat_map(|e| self.upwards(e));
-        self.cfs_rqs[q].throttled || above.any(|e| self.cfs_rqs[self.entities[e].cfs_rq].throttled)
     }
 
     /// Enqueues an entity and its ancestors that are not queued, and adds `tasks` to the counts up to the root or a
@@ -497,9 +507,9 @@ impl<F: Flavor> Fair<F> {
                 }
                 self.update_cfs_group(e, now);
             }
-            let cfs_rq = &mut self.cfs_rqs[self.entities[e].cfs_rq];
-            cfs_rq.h_nr_running += tasks;
-            if cfs_rq.throttled {
+            let q = self.entities[e].cfs_rq;
+            self.cfs_rqs[q].h_nr_running += tasks;
+            if self.has_left_parent(q) {
                 return;
             }
             up = self.parent_entity(e);
@@ -523,7 +533,8 @@ impl<F: Flavor> Fair<F> {
             let sleep = flags.sleep || e != first;
             let delayed =
                 (flags.delayed && e == first) || (flags.throttled && F::sched_delayed(&self.entities[e]));
-            if !F::dequeue_entity(self, e, now, DequeueFlags { sleep, delayed, ..flags }) {
+            let special = flags.special && e == first;
+            if !F::dequeue_entity(self, e, now, DequeueFlags { sleep, delayed, special, ..flags }) {
                 if e == first {
                     return;
                 }
@@ -531,7 +542,7 @@ impl<F: Flavor> Fair<F> {
             }
             let q = self.entities[e].cfs_rq;
             self.cfs_rqs[q].h_nr_running -= tasks;
-            if self.cfs_rqs[q].throttled {
+            if self.has_left_parent(q) {
                 return;
             }
             up = self.parent_entity(e);
@@ -549,9 +560,9 @@ impl<F: Flavor> Fair<F> {
                 return;
             }
             self.update_cfs_group(e, now);
-            let cfs_rq = &mut self.cfs_rqs[self.entities[e].cfs_rq];
-            cfs_rq.h_nr_running -= tasks;
-            if cfs_rq.throttled {
+            let q = self.entities[e].cfs_rq;
+            self.cfs_rqs[q].h_nr_running -= tasks;
+            if self.has_left_parent(q) {
                 return;
             }
             up = self.parent_entity(e);

@@ -66,6 +66,7 @@ mod releases;
 mod sched_domains;
 mod select_cpu;
 mod task_group;
+mod throttle;
 mod timeline;
 mod timers;
 mod wakee_flips;

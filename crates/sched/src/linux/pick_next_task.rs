@@ -4,6 +4,7 @@ use vcpulab_host::{CpuMask, PcpuId, Time};
 
 use super::cfs_rq::{CfsRqId, EntityId, Kind, TaskId};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
+use super::throttle::Throttle;
 
 impl<F: Flavor> Fair<F> {
     /// Whether a CPU is flagged to decide.
@@ -89,7 +90,7 @@ impl<F: Flavor> Fair<F> {
                     F::update_curr(self, q, now);
                 }
                 let tested = current.is_some() || !F::THROTTLES_CURRENT_ONLY;
-                if tested && self.check_cfs_rq_runtime(q, now) {
+                if tested && self.check_cfs_rq_runtime(q, now) && self.has_left_parent(q) {
                     if F::THROTTLES_CURRENT_ONLY {
                         self.put_prev_task(now, cpu);
                     }
@@ -117,6 +118,7 @@ impl<F: Flavor> Fair<F> {
             self.put_prev_set_next(from.map(|t| self.tasks[t].entity), to.map(|t| self.tasks[t].entity), now);
             self.curr[cpu] = to;
         }
+        self.throttle_setup_work(cpu);
         self.need_resched.remove(cpu);
         match to {
             Some(_) if changes => self.hrtick_start(now, cpu),
@@ -179,6 +181,10 @@ impl<F: Flavor> Fair<F> {
         entity.exec_start = now;
         entity.prev_sum_exec_runtime = entity.sum_exec_runtime;
         F::protect_slice(entity);
-        self.cfs_rqs[entity.cfs_rq].curr = Some(e);
+        let q = entity.cfs_rq;
+        self.cfs_rqs[q].curr = Some(e);
+        if self.flavor.throttle() == Throttle::TaskWhenCharged {
+            self.account_cfs_rq_runtime(q, now, 0);
+        }
     }
 }

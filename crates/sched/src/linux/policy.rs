@@ -70,8 +70,10 @@ pub struct Linux<F: Tuned> {
     pub(super) last_blocked_load_update: Table<PcpuId, Time>,
     /// Time at which a busy CPU next balances for idle CPUs.
     pub(super) nohz_next_balance: Time,
-    /// Flagged CPUs from which a decision has been requested.
+    /// CPUs from which a decision has been requested: flagged CPUs, and CPUs whose thread a limit will stop.
     resched_requested: CpuMask,
+    /// CPUs whose thread returns to user mode, where a limit stops it.
+    returning: CpuMask,
     timers: Timers,
     /// The CPU to which the last thread was sent whose affinity excluded its own.
     distribute_cpu_prev: Option<PcpuId>,
@@ -97,6 +99,7 @@ impl<F: Tuned> Linux<F> {
             last_blocked_load_update: Table::new(),
             nohz_next_balance: Time::ZERO,
             resched_requested: CpuMask::EMPTY,
+            returning: CpuMask::EMPTY,
             timers: Timers::default(),
             distribute_cpu_prev: None,
         }
@@ -147,6 +150,25 @@ impl<F: Tuned> Linux<F> {
                 self.timers.set_resched(ctx, cpu, ctx.now() + self.common.resched);
             }
         }
+        if !self.fair.throttle_work_cpus().is_empty() {
+            for cpu in self.fair.throttle_work_cpus().without(&self.resched_requested).iter() {
+                self.resched_requested.insert(cpu);
+                self.timers.set_resched(ctx, cpu, ctx.now() + self.common.resched);
+            }
+        }
+    }
+
+    /// Handles the end of the time from a request for a decision to the decision, or to the return to user mode of a thread that
+    /// a limit stops there.
+    fn resched(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        if self.fair.throttle_work_cpus().contains(cpu) && !self.fair.need_resched(cpu) {
+            let in_kernel_until = ctx.hypervisor_until(cpu);
+            if in_kernel_until > ctx.now() {
+                return self.timers.set_resched(ctx, cpu, in_kernel_until + self.common.resched);
+            }
+            self.returning.insert(cpu);
+        }
+        ctx.raise_reschedule(cpu);
     }
 
     pub(super) fn resched_now(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
@@ -408,6 +430,12 @@ impl<F: Tuned> Scheduler for Linux<F> {
         if current != idle && !ctx.runnable(current) {
             self.dequeue_thread(ctx, current);
         }
+        if self.returning.contains(p) {
+            self.returning.remove(p);
+            if !self.fair.need_resched(p) {
+                self.fair.throttle_task(ctx.now(), p);
+            }
+        }
         let first = self.pick_next_task_rt(ctx, p);
         self.fair.set_higher_class(p, first.is_some());
         if first.is_some() {
@@ -485,7 +513,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
                 self.expire_period_timers(ctx);
                 self.tick(ctx, cpu);
             }
-            Kind::Resched(cpu) => ctx.raise_reschedule(cpu),
+            Kind::Resched(cpu) => self.resched(ctx, cpu),
             Kind::Hrtick(cpu) => self.fair.hrtick(now, cpu),
             Kind::Refill(_) => self.expire_period_timers(ctx),
             Kind::Slack(group) => self.fair.slack_timer(now, group),

@@ -8,6 +8,7 @@ use super::cfs_rq::CfsRqId;
 #[derive(Clone, Debug)]
 pub struct TaskGroup {
     pub parent: Option<GroupId>,
+    pub children: Vec<GroupId>,
     /// Weight of the whole group, which its queues divide among them.
     pub shares: u64,
     pub idle: bool,
@@ -27,6 +28,7 @@ impl TaskGroup {
     pub fn new(config: &GroupConfig, shares: u64, cpus: usize) -> Self {
         TaskGroup {
             parent: config.parent,
+            children: Vec::new(),
             shares,
             idle: config.idle,
             cfs_rqs: Table::filled(cpus, None),

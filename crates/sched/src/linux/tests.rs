@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
 
-use super::{Cfs, Eevdf, Fair, Flavor, Settings, TaskId, Tuned, cfs, eevdf};
+use super::cfs_rq::Kind;
+use super::throttle::Throttle;
+use super::{Bandwidth, Cfs, Eevdf, Fair, Flavor, Settings, TaskId, Tuned, cfs, eevdf};
 
 const CPU: PcpuId = PcpuId(0);
 
@@ -13,11 +15,18 @@ enum Event {
     Block,
     Yield,
     Nothing,
+    /// A waiting task is paused.
+    Pause(usize),
+    /// A task joins the group at this place, or the root group.
+    Join(usize, usize),
+    /// A limit is taken away, or comes back.
+    Lift(usize),
+    Limit(usize),
 }
 
 fn event() -> impl Strategy<Value = (i64, Event)> {
     let kind = prop_oneof![
-        (0usize..7).prop_map(Event::Wake),
+        (0usize..8).prop_map(Event::Wake),
         Just(Event::Block),
         Just(Event::Yield),
         Just(Event::Nothing)
@@ -25,12 +34,30 @@ fn event() -> impl Strategy<Value = (i64, Event)> {
     (0..3_000_000i64, kind)
 }
 
+/// Events that also change groups and limits.
+fn change() -> impl Strategy<Value = (i64, Event)> {
+    let kind = prop_oneof![
+        (0usize..8).prop_map(Event::Wake),
+        (0usize..8).prop_map(Event::Wake),
+        Just(Event::Block),
+        (0usize..8).prop_map(Event::Pause),
+        (0usize..8, 0usize..4).prop_map(|(task, group)| Event::Join(task, group)),
+        (0usize..2).prop_map(Event::Lift),
+        (0usize..2).prop_map(Event::Limit),
+        (0usize..2).prop_map(Event::Limit),
+    ];
+    (0..6_000_000i64, kind)
+}
+
 /// A host of one CPU, driven by its own ticks and refills and by given events.
 struct Driven<F: Flavor> {
     fair: Fair<F>,
     now: Time,
     tick: Time,
-    limited: GroupId,
+    /// The groups with a limit, the second one in the first.
+    limited: [GroupId; 2],
+    /// Time at which the running task returns to user mode, where a limit stops it.
+    returns: Option<Time>,
     tasks: Vec<TaskId>,
     awake: Vec<bool>,
     ran: Vec<Span>,
@@ -42,19 +69,32 @@ const FIRST_LIMITED: usize = 5;
 const QUOTA: Span = Span::from_ms(10);
 const PERIOD: Span = Span::from_ms(50);
 
+/// Time that a chosen task takes to return to user mode.
+const RETURN: Span = Span::from_us(3);
+
+/// The limits of the outer and the inner limited group.
+const LIMITS: [Bandwidth; 2] = [
+    Bandwidth { quota: QUOTA, period: PERIOD, burst: Span::ZERO },
+    Bandwidth { quota: Span::from_ms(5), period: Span::from_ms(30), burst: Span::ZERO },
+];
+
 impl<F: Flavor> Driven<F> {
     fn new(flavor: F) -> Self {
         let mut fair = Fair::new(flavor, 1, Settings::DEFAULT);
         let outer = fair.add_group(&GroupConfig { weight: 200, ..GroupConfig::NEW });
         let inner = fair.add_group(&GroupConfig { parent: Some(outer), ..GroupConfig::NEW });
-        let limit =
-            GroupConfig { parent: Some(outer), quota: Some(QUOTA), period: PERIOD, ..GroupConfig::NEW };
-        let limited = fair.add_group(&limit);
+        let mut parent = outer;
+        let limited = LIMITS.map(|Bandwidth { quota, period, .. }| {
+            let config = GroupConfig { parent: Some(parent), quota: Some(quota), period, ..GroupConfig::NEW };
+            parent = fair.add_group(&config);
+            parent
+        });
         let of = [(None, 0), (None, 5), (Some(outer), 0), (Some(inner), -5), (Some(inner), 0)];
-        let of = of.into_iter().chain([(Some(limited), 0), (Some(limited), 0)]);
+        let of = of.into_iter().chain([0, 0, 1].map(|place| (Some(limited[place]), 0)));
         let tasks: Vec<_> = of.map(|(group, nice)| fair.add_task(CPU, group, Class::Other, nice)).collect();
         let (now, tick, count) = (Time::ZERO, Time::ZERO + Settings::DEFAULT.tick, tasks.len());
-        Driven { fair, now, tick, limited, tasks, awake: vec![false; count], ran: vec![Span::ZERO; count] }
+        let (awake, ran) = (vec![false; count], vec![Span::ZERO; count]);
+        Driven { fair, now, tick, limited, returns: None, tasks, awake, ran }
     }
 
     fn running(&self) -> Option<usize> {
@@ -74,33 +114,53 @@ impl<F: Flavor> Driven<F> {
         let chosen = chosen.map(|task| self.tasks.iter().position(|&t| t == task).expect("one of them"));
         match chosen {
             Some(task) => assert!(self.awake[task], "what sleeps is not run"),
-            None => assert!(!self.awake[..FIRST_LIMITED].contains(&true), "nobody waits beside an idle CPU"),
+            None => {
+                let group = |task: TaskId| self.fair.tasks[task].group;
+                let limited = |task| group(task).is_some_and(|group| self.limited.contains(&group));
+                let mut waiting = self.tasks.iter().zip(&self.awake).filter(|(_, awake)| **awake);
+                assert!(waiting.all(|(&task, _)| limited(task)), "nobody waits beside an idle CPU");
+            }
         }
         assert_eq!(self.running(), chosen);
+    }
+
+    /// Takes the decision that an event asked for, and notes whether a limit will stop the running task.
+    fn serve(&mut self) {
+        if self.fair.need_resched(CPU) {
+            self.returns = None;
+            self.decide();
+        }
+        let stops = self.fair.throttle_work_cpus().contains(CPU);
+        self.returns = stops.then(|| self.returns.unwrap_or(self.now + RETURN));
     }
 
     fn advance(&mut self, by: Span) {
         let end = self.now + by;
         loop {
-            let refill = self.fair.period_timer_at(self.limited);
+            let refill = |group| self.fair.period_timer_at(group).map(|at| (at, group));
+            let refill = self.limited.into_iter().filter_map(refill).min();
             let request_end = self.fair.hrtick_at(CPU);
-            let timers = [refill, request_end].into_iter().flatten();
-            let next = timers.fold(self.tick, Time::min).max(self.now);
+            let timers = [refill.map(|(at, _)| at), self.returns, request_end];
+            let next = timers.into_iter().flatten().fold(self.tick, Time::min).max(self.now);
             if next > end {
                 break;
             }
             self.pass(next);
-            if refill == Some(next) {
-                self.fair.period_timer(next, self.limited);
-            } else if request_end == Some(next) {
-                self.fair.hrtick(next, CPU);
-            } else {
-                self.tick += Settings::DEFAULT.tick;
-                self.fair.task_tick(next, CPU);
+            match refill {
+                Some((at, group)) if at == next => self.fair.period_timer(next, group),
+                _ if self.returns == Some(next) => {
+                    self.returns = None;
+                    if self.fair.throttle_task(next, CPU) {
+                        self.decide();
+                    }
+                }
+                _ if request_end == Some(next) => self.fair.hrtick(next, CPU),
+                _ => {
+                    self.tick += Settings::DEFAULT.tick;
+                    self.fair.task_tick(next, CPU);
+                }
             }
-            if self.fair.need_resched(CPU) {
-                self.decide();
-            }
+            self.serve();
         }
         self.pass(end);
     }
@@ -110,9 +170,6 @@ impl<F: Flavor> Driven<F> {
             Event::Wake(task) if !self.awake[task] => {
                 self.awake[task] = true;
                 self.fair.wake(self.now, CPU, self.tasks[task]);
-                if self.fair.need_resched(CPU) {
-                    self.decide();
-                }
             }
             Event::Block => {
                 if let Some(running) = self.running() {
@@ -125,7 +182,51 @@ impl<F: Flavor> Driven<F> {
                 self.fair.yield_task(self.now, CPU);
                 self.decide();
             }
+            Event::Pause(task) if self.awake[task] && self.running() != Some(task) => {
+                self.awake[task] = false;
+                self.fair.dequeue_task(self.now, self.tasks[task], true);
+            }
+            Event::Join(task, place) => {
+                self.fair.move_to_group(self.now, self.tasks[task], self.limited.get(place).copied());
+            }
+            Event::Lift(place) => self.fair.set_bandwidth(self.now, self.limited[place], None),
+            Event::Limit(place) => {
+                self.fair.set_bandwidth(self.now, self.limited[place], Some(LIMITS[place]));
+            }
             _ => {}
+        }
+        self.serve();
+    }
+
+    /// Checks counts, sums and lists of all queues against the state of tasks.
+    fn check(&self) {
+        let fair = &self.fair;
+        let has_left = |q| fair.cfs_rqs[q].throttled && fair.flavor.throttle() == Throttle::Queue;
+        for q in fair.cfs_rqs.ids() {
+            let cfs_rq = &fair.cfs_rqs[q];
+            let queued = || fair.entities.iter().filter(|entity| entity.cfs_rq == q && entity.on_rq);
+            assert_eq!(cfs_rq.nr_running as usize, queued().count());
+            assert_eq!(cfs_rq.load, queued().map(|entity| entity.load.weight).sum::<u64>());
+            let below = |entity: &super::cfs_rq::Entity<F::Entity>| match entity.kind {
+                Kind::Task(_) => 1,
+                Kind::Group(own) if has_left(own) => 0,
+                Kind::Group(own) => fair.cfs_rqs[own].h_nr_running,
+            };
+            assert_eq!(cfs_rq.h_nr_running, queued().map(below).sum::<u32>());
+            let above = cfs_rq.group.map(|(_, entity)| fair.entities[entity].cfs_rq);
+            let around = above.map_or(0, |above| fair.cfs_rqs[above].throttle_count);
+            assert_eq!(cfs_rq.throttle_count, around + u32::from(cfs_rq.throttled));
+            assert!(cfs_rq.throttle_count > 0 || cfs_rq.throttled_limbo.is_empty());
+            let waiting = cfs_rq.group.and_then(|(group, _)| fair.groups[group].cfs_bandwidth.as_ref());
+            let listed = waiting.is_some_and(|limit| limit.throttled_cfs_rqs.contains(&q));
+            assert_eq!(cfs_rq.throttled, listed);
+        }
+        for (&task, &awake) in self.tasks.iter().zip(&self.awake) {
+            let super::cfs_rq::Task { entity, throttled, .. } = fair.tasks[task];
+            let entity = &fair.entities[entity];
+            assert_eq!(fair.is_queued(task), awake);
+            assert_eq!(fair.cfs_rqs[entity.cfs_rq].throttled_limbo.contains(&task), throttled);
+            assert!(!(throttled && entity.on_rq));
         }
     }
 }
@@ -135,11 +236,31 @@ fn holds<F: Flavor>(flavor: F, events: &[(i64, Event)]) {
     for &(after, event) in events {
         host.advance(Span::from_ns(after));
         host.happens(event);
+        host.check();
     }
-    let limited: Span = host.ran[FIRST_LIMITED..].iter().fold(Span::ZERO, |sum, &ran| sum + ran);
-    let periods = (host.now - Time::ZERO) / PERIOD + 2;
-    // What is used beyond the quota, up to a tick, is owed.
-    assert!(limited <= periods * QUOTA + Settings::DEFAULT.tick, "{limited:?} in {periods} periods");
+    for (of, Bandwidth { quota, period, .. }) in [FIRST_LIMITED, FIRST_LIMITED + 2].into_iter().zip(LIMITS) {
+        let limited: Span = host.ran[of..].iter().fold(Span::ZERO, |sum, &ran| sum + ran);
+        let periods = (host.now - Time::ZERO) / period + 2;
+        // What is used beyond the quota, up to a tick and until each task has left the kernel, is owed.
+        let overrun = Settings::DEFAULT.tick + 3 * RETURN;
+        assert!(limited <= periods * quota + overrun, "{limited:?} in {periods} periods");
+    }
+}
+
+/// Groups and limits change; at the end every task that is awake gets CPU time.
+fn survives<F: Flavor>(flavor: F, events: &[(i64, Event)]) {
+    let mut host = Driven::new(flavor);
+    for &(after, event) in events {
+        host.advance(Span::from_ns(after));
+        host.happens(event);
+        host.check();
+    }
+    let before = host.ran.clone();
+    host.advance(Span::from_secs(2));
+    host.check();
+    for (task, before) in before.into_iter().enumerate() {
+        assert_eq!(host.ran[task] > before, host.awake[task], "task {task}");
+    }
 }
 
 proptest! {
@@ -152,6 +273,16 @@ proptest! {
         }
         for &(_, rules) in Eevdf::GENERATIONS {
             holds(Eevdf { base_slice: Span::from_us(700), rules }, &events);
+        }
+    }
+
+    #[test]
+    fn nobody_is_forgotten_when_groups_and_limits_change(events in prop::collection::vec(change(), 1..100)) {
+        for &(_, rules) in Cfs::GENERATIONS {
+            survives(Cfs::scaled(rules, 1), &events);
+        }
+        for &(_, rules) in Eevdf::GENERATIONS {
+            survives(Eevdf { base_slice: Span::from_us(700), rules }, &events);
         }
     }
 }
