@@ -190,7 +190,7 @@ impl Demands {
                         thread.run_ends(Some(Step::Yield));
                     }
                 }
-                Event::Switch { from: (thread, prio), runnable, to } => {
+                Event::Switch { from: (thread, prio), runnable, to, .. } => {
                     decided = true;
                     tick = None;
                     if thread != 0 {

@@ -107,7 +107,7 @@ pub fn replay_fair(setup: &Setup, lines: &[Line]) -> Result<Outcome, LinuxError>
     let (_, generation) = setup.scheduler();
     if let Some(rules) = rules::<Eevdf>(generation) {
         let base_slice = tunables.base_slice.unwrap_or(rules.base_slice);
-        return replay(setup, lines, &Fair::new(Eevdf { base_slice, rules }, 1, settings));
+        return replay(setup, lines, &Fair::new(Eevdf::with_base_slice(rules, base_slice), 1, settings));
     }
     let own = Cfs::scaled(rules::<Cfs>(generation).unwrap_or(cfs::Rules::V6_1), 1);
     let cfs = Cfs {

@@ -89,7 +89,7 @@ impl Measured {
                         got.ran_ns = got.ran_ns.saturating_add(ran);
                     }
                 }
-                Event::Switch { from, runnable, to } => {
+                Event::Switch { from, runnable, to, .. } => {
                     switches += 1;
                     blocked.insert(from.0, !runnable);
                     if let (Some(at), Some(got)) = (woke.remove(&to.0), got.get_mut(&to.0)) {

@@ -69,7 +69,7 @@ pub trait Steps {
     fn set_need_resched(&mut self, cpu: PcpuId, on: bool);
 }
 
-/// Longest time between the moment at which a timer should expire and the line that tells it: the timer is started some µs
+/// Longest time between the time at which a request's timer should expire and the clock at its end: the timer is started some µs
 /// after the clock was read, and interrupts may be off.
 const LATE: Span = Span::from_us(50);
 
@@ -141,6 +141,8 @@ struct Replay<'a, S: Steps> {
     charged: i64,
     /// The kernel's clock, as last read.
     clock: i64,
+    /// Time from the clock that the last charge told to the time of its line.
+    written_after: i64,
     /// A wake-up's clock less the time of its line: the last that was told by a charge.
     ahead: i64,
     begun: bool,
@@ -186,6 +188,7 @@ impl<'a, S: Steps> Replay<'a, S> {
             current: None,
             charged: 0,
             clock: 0,
+            written_after: 0,
             ahead: 0,
             begun: false,
             flag: false,
@@ -222,7 +225,9 @@ impl<'a, S: Steps> Replay<'a, S> {
             }
             Event::Wakeup(_) => self.waking = false,
             &Event::Charge(thread, runtime) => self.charge(at, thread, runtime),
-            &Event::Switch { from, runnable, to } => self.switch(line, from, runnable, to),
+            &Event::Switch { from, runnable, in_kernel, to } => {
+                self.switch(line, from, [runnable, in_kernel], to);
+            }
             Event::Migrate(..) | Event::Other => {}
         }
     }
@@ -348,43 +353,50 @@ impl<'a, S: Steps> Replay<'a, S> {
         if thread != current {
             return;
         }
-        self.charged += runtime;
-        self.clock = self.charged;
+        let now = self.charged + runtime;
+        self.told(next, now);
         self.steps.task_tick(Time::from_ns(self.clock), CPU);
         let expected = self.flagged_after(at + 2);
         self.compare_flag(number, "tick", expected);
     }
 
-    /// The end of a request by its timer. The line's time is the timer's.
+    /// The end of a request by its timer.
     fn request_end(&mut self, at: usize) {
         let line = &self.lines[at];
+        let charge = self.lines.get(at + 1).and_then(|next| match next.event {
+            Event::Charge(thread, runtime) if Some(thread) == self.current => Some(runtime),
+            _ => None,
+        });
+        let now = charge.map_or(line.time_ns - self.written_after, |runtime| self.charged + runtime);
         let expiry = self.steps.hrtick_at(CPU).map(|at| at.ns());
-        let due = expiry.is_some_and(|expiry| (line.time_ns - expiry).abs() <= LATE.ns());
-        let text = |expiry: i64| format!("expires {} us later", (expiry - line.time_ns) / 1000);
+        let due = expiry.is_some_and(|expiry| (now - expiry).abs() <= LATE.ns());
+        let text = |expiry: i64| format!("expires {} us later", (expiry - now) / 1000);
         self.compare(line.number, "request", due, || {
             ["expires".to_owned(), expiry.map_or("does not expire".to_owned(), text)]
         });
         self.steps.hrtick_clear(CPU);
-        let (Some(current), Some(next)) = (self.current, self.lines.get(at + 1)) else { return };
-        let Event::Charge(thread, runtime) = next.event else { return };
-        if thread != current {
-            return;
+        if charge.is_some() {
+            self.told(&self.lines[at + 1], now);
+            self.steps.hrtick(Time::from_ns(self.clock), CPU);
+            self.flag = true;
         }
-        self.charged += runtime;
-        self.clock = self.charged;
-        self.steps.hrtick(Time::from_ns(self.clock), CPU);
-        self.flag = true;
     }
 
     /// Counts a timer that the kernel would have handled before this line, and did not have.
     fn miss_request_end(&mut self, line: &Line) {
         let Some(expiry) = self.steps.hrtick_at(CPU) else { return };
-        if line.event != Event::RequestEnd && line.time_ns > expiry.ns() + LATE.ns() {
+        if line.event != Event::RequestEnd && line.time_ns - self.written_after > expiry.ns() + LATE.ns() {
             self.compare(line.number, "request", false, || {
                 ["does not expire".to_owned(), "expires".to_owned()]
             });
             self.steps.hrtick_clear(CPU);
         }
+    }
+
+    /// Sets the clock to the time that a charge tells.
+    fn told(&mut self, charge: &Line, clock: i64) {
+        (self.charged, self.clock) = (clock, clock);
+        self.written_after = charge.time_ns - clock;
     }
 
     /// Whether the line is the charge of a tick or of a request's end, which was handled with that.
@@ -467,21 +479,30 @@ impl<'a, S: Steps> Replay<'a, S> {
         }
         let line = &self.lines[at];
         self.charged_flagged = line.flagged;
+        let now = (self.charged + runtime).max(self.clock);
         self.charged += runtime;
-        self.clock = self.clock.max(self.charged);
+        self.clock = now;
+        self.written_after = line.time_ns - now;
         let before = at.checked_sub(1).map(|before| &self.lines[before].event);
         if line.interrupt || line.depth > 2 || matches!(before, Some(Event::Waking(..))) {
             return;
         }
         let yields = self.setup.threads.get(&thread).is_some_and(|made| made.yields);
         self.yielding = yields && !line.flagged;
-        let next = self.lines.get(at + 1).map(|line| &line.event);
-        if !matches!(next, Some(Event::Switch { .. })) {
-            self.decision(line.number, Some(thread));
+        let next = |by: usize| self.lines.get(at + by).map(|line| &line.event);
+        match (next(1), next(2)) {
+            (Some(Event::Switch { .. }), _) => {}
+            // A limit stops the thread, which is charged once more before the switch.
+            (Some(&Event::Charge(again, _)), Some(Event::Switch { in_kernel: true, .. }))
+                if again == thread =>
+            {
+                self.steps.throttle_task(Time::from_ns(self.clock), CPU);
+            }
+            _ => self.decision(line.number, Some(thread)),
         }
     }
 
-    fn switch(&mut self, line: &Line, from: (u32, i32), runnable: bool, to: (u32, i32)) {
+    fn switch(&mut self, line: &Line, from: (u32, i32), [runnable, in_kernel]: [bool; 2], to: (u32, i32)) {
         if self.current.is_some() && self.current == Some(from.0) {
             if !runnable {
                 self.yielding = false;
@@ -489,8 +510,8 @@ impl<'a, S: Steps> Replay<'a, S> {
                 if let Some(known) = self.tasks.get_mut(&from.0) {
                     known.queued = false;
                 }
-            } else if !self.charged_flagged && !self.yielding {
-                // Nothing asked for a choice: a limit stops the thread.
+            } else if in_kernel || (!self.charged_flagged && !self.yielding) {
+                // Nothing asked for a choice, or the thread leaves the kernel: a limit stops the thread, if there is one.
                 self.steps.throttle_task(Time::from_ns(self.clock), CPU);
             }
         } else if from.0 != 0 {

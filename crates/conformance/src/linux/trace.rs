@@ -61,6 +61,8 @@ pub enum Event {
         from: (u32, i32),
         /// Whether the thread that ran could continue.
         runnable: bool,
+        /// Whether the thread was switched out within the kernel (`R+`).
+        in_kernel: bool,
         /// The thread that runs, and its priority.
         to: (u32, i32),
     },
@@ -142,6 +144,7 @@ fn event(name: &str, fields: &str) -> Option<Event> {
             Event::Switch {
                 from: (from.thread, value(fields, " prev_prio=")?.parse().ok()?),
                 runnable: state == b'R',
+                in_kernel: value(fields, " prev_state=") == Some("R+"),
                 to: (to.thread, value(fields, " next_prio=")?.parse().ok()?),
             }
         }
@@ -172,7 +175,10 @@ mod tests {
         assert_eq!(lines[0].event, Event::Waking(85, 115));
         assert_eq!((lines[0].time_ns, lines[0].thread, lines[0].number), (7_000_000_010, 86, 2));
         assert!(lines[0].flagged && lines[0].interrupt && lines[0].depth == 2);
-        assert_eq!(lines[1].event, Event::Switch { from: (86, 120), runnable: true, to: (0, 120) });
+        assert_eq!(
+            lines[1].event,
+            Event::Switch { from: (86, 120), runnable: true, in_kernel: true, to: (0, 120) }
+        );
         assert!(!lines[1].flagged && !lines[1].interrupt);
         assert_eq!(lines[2].event, Event::Refill("00ab".to_owned()));
         assert_eq!((&lines[3].event, lines[3].monotonic_ns), (&Event::Tick, Some(5)));

@@ -5,8 +5,8 @@ use vcpulab_host::{GroupId, Span, Throttling, Time};
 use super::cfs_rq::CfsRqId;
 use super::hierarchy::{Fair, Flavor};
 use super::load_weight::ns;
+use super::task_group::Throttle;
 use super::task_group::{Bandwidth, CfsBandwidth, TaskGroup};
-use super::throttle::Throttle;
 
 /// CPU time beyond its debt that a throttled queue gets from the pool.
 const LEAST: Span = Span::from_ns(1);
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_group_that_rested_has_its_burst_and_what_is_left_of_the_millisecond_that_queues_keep() {
         let mut fair = Fair::new(
-            Eevdf { base_slice: Span::from_us(700), rules: super::super::eevdf::Rules::V6_12 },
+            Eevdf::with_base_slice(super::super::eevdf::Rules::V6_12, Span::from_us(700)),
             1,
             Settings::DEFAULT,
         );

@@ -88,6 +88,10 @@ pub struct CfsRq<Y> {
     /// Fraction of `load_avg` that the group's load includes.
     pub tg_load_avg_contrib: u64,
     pub last_update_tg_load_avg: Time,
+    /// PELT average of the number of tasks on the queue and below it, in 1024ths.
+    pub runnable_avg: PeltAverage,
+    /// Fraction of `runnable_avg` that the group's average includes.
+    pub tg_runnable_contrib: u64,
     /// State that only one policy keeps.
     pub policy: Y,
 }
@@ -115,6 +119,8 @@ impl<Y: Default> CfsRq<Y> {
             load_avg: PeltAverage::default(),
             tg_load_avg_contrib: 0,
             last_update_tg_load_avg: Time::ZERO,
+            runnable_avg: PeltAverage::default(),
+            tg_runnable_contrib: 0,
             policy: Y::default(),
         }
     }

@@ -1,12 +1,12 @@
 //! EEVDF, Linux's fair scheduler since 6.6 (here: 6.12): of the entities whose lag is not negative, the one with the
 //! earliest virtual deadline runs. (Stoica, Abdel-Wahab 1995.)
 
-use vcpulab_host::{Class, Span, Time};
+use vcpulab_host::{Class, PcpuId, Span, Time};
 
-use super::cfs_rq::{CfsRqId, Entity, EntityId, Task, vruntime_diff};
+use super::cfs_rq::{CfsRqId, Entity, EntityId, Task, TaskId, vruntime_diff};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
-use super::load_weight::{LoadWeight, NICE_0_SHIFT, ns};
-use super::throttle::Throttle;
+use super::load_weight::{LoadWeight, NICE_0_SHIFT, div_delta_fair, ns};
+use super::task_group::{GroupWidth, ONE_TASK, Throttle};
 
 /// Virtual time at which queues begin.
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
@@ -36,8 +36,10 @@ pub struct Rules {
     pub reweight: Reweight,
     /// Whether a timer ends requests (`HRTICK`). `false`: ticks and other events notice the end.
     pub hrtick: bool,
-    /// What is stopped where a limit is used up, and when.
+    /// Tasks that stop where a limit is used up, and the time at which they stop.
     pub throttle: Throttle,
+    /// Whether all tasks of a CPU compete on one queue, by effective weights.
+    pub flat: bool,
 }
 
 /// Arithmetic of virtual time.
@@ -98,7 +100,10 @@ pub enum Reweight {
     /// The limited lag and the deadline scale with the weight.
     Scaled,
     /// The limited lag and the deadline scale with the weight; the entity is placed as a waking one is.
-    Placed,
+    Placed {
+        /// Whether protection scales, too.
+        protection: bool,
+    },
     /// The limited lag, the deadline and the protection scale with the weight.
     ScaledWithProtection,
 }
@@ -129,18 +134,26 @@ impl Rules {
         reweight: Reweight::Scaled,
         hrtick: false,
         throttle: Throttle::Queue,
+        flat: false,
     };
 
     /// The rules of 6.17.
-    pub const V6_17: Rules =
-        Rules { protection: Protection::UntilVirtualTime, reweight: Reweight::Placed, ..Rules::V6_12 };
+    pub const V6_17: Rules = Rules {
+        protection: Protection::UntilVirtualTime,
+        reweight: Reweight::Placed { protection: false },
+        ..Rules::V6_12
+    };
 
     /// The rules of 6.18 and 6.19.0.
     pub const V6_18: Rules = Rules { throttle: Throttle::Task, ..Rules::V6_17 };
 
     /// The rules of 7.0, and of 6.19.1 and later.
-    pub const V7_0: Rules =
-        Rules { lag_limit: LagLimit::SliceAndTick, buddy_before_wakeup: true, ..Rules::V6_18 };
+    pub const V7_0: Rules = Rules {
+        lag_limit: LagLimit::SliceAndTick,
+        buddy_before_wakeup: true,
+        reweight: Reweight::Placed { protection: true },
+        ..Rules::V6_18
+    };
 
     /// The rules of 7.1.
     pub const V7_1: Rules = Rules {
@@ -154,6 +167,9 @@ impl Rules {
     /// The rules of 7.2.
     pub const V7_2: Rules =
         Rules { requeue_charges: true, throttle: Throttle::TaskWhenCharged, ..Rules::V7_1 };
+
+    /// The rules of 7.3.
+    pub const V7_3: Rules = Rules { flat: true, ..Rules::V7_2 };
 }
 
 /// Tunables of EEVDF.
@@ -163,21 +179,52 @@ pub struct Eevdf {
     pub rules: Rules,
     /// Length of every request (`base_slice`).
     pub base_slice: Span,
+    /// Weight of a group on several CPUs, from 7.3 on.
+    pub cgroup_mode: CgroupMode,
 }
+
+/// Weight of a group whose tasks run on several CPUs (`cgroup_mode`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CgroupMode {
+    /// The group has its shares on every CPU.
+    Up,
+    /// The CPUs divide the shares, as before 7.3.
+    Smp,
+    /// The CPUs divide the shares times the number of runnable tasks, at most the number of CPUs.
+    Concur,
+    /// The CPUs divide the shares times the number of CPUs.
+    Max,
+    /// The CPUs divide the shares times the number of runnable tasks.
+    Tasks,
+}
+
+impl CgroupMode {
+    /// All modes, in the order of [`CgroupMode::NAMES`].
+    pub const ALL: [CgroupMode; 5] =
+        [CgroupMode::Up, CgroupMode::Smp, CgroupMode::Concur, CgroupMode::Max, CgroupMode::Tasks];
+
+    /// The kernel's words.
+    pub const NAMES: [&'static str; 5] = ["up", "smp", "concur", "max", "tasks"];
+}
+
+/// The greatest weight of a group on a CPU with [`CgroupMode::Max`]: the weight of nice -20.
+const MAX_MODE_WEIGHT: u64 = 88_761 * 1024;
 
 /// A request of an entity: the state that EEVDF keeps for each entity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
     /// Virtual deadline.
-    deadline: u64,
+    pub(super) deadline: u64,
     /// Lag with which the entity left its queue, as virtual time; positive: the entity got less than its share.
-    vlag: i64,
+    pub(super) vlag: i64,
     /// Virtual deadline at which the entity became current, or virtual time up to which it is protected (`vprot`).
-    vprot: u64,
+    pub(super) vprot: u64,
     /// Whether the deadline is relative to the virtual run time.
-    rel_deadline: bool,
+    pub(super) rel_deadline: bool,
     /// Whether the entity blocked while its lag was negative, and competes until its lag is 0 (a delayed dequeue).
-    sched_delayed: bool,
+    pub(super) sched_delayed: bool,
+    /// Effective weight of a task on a flat queue.
+    pub(super) weight: u64,
 }
 
 /// The sums behind a queue's average virtual run time: the state that EEVDF keeps for each queue.
@@ -189,20 +236,47 @@ pub struct AvgVruntime {
     sum_w_vruntime: i64,
     /// Sum over the timeline: plain weights.
     sum_weight: i64,
+    /// The running task, on the root queue of a flat hierarchy.
+    pub(super) curr: Option<EntityId>,
 }
 
 impl Default for AvgVruntime {
     fn default() -> Self {
-        AvgVruntime { zero_vruntime: INITIAL_VRUNTIME, sum_w_vruntime: 0, sum_weight: 0 }
+        AvgVruntime { zero_vruntime: INITIAL_VRUNTIME, sum_w_vruntime: 0, sum_weight: 0, curr: None }
     }
 }
 
+impl Request {
+    /// Sets the effective weight of a task that is not queued. The lag and a relative deadline scale with it.
+    pub(super) fn set_weight(&mut self, weight: u64) {
+        let before = std::mem::replace(&mut self.weight, weight);
+        if before == 0 || before == weight {
+            return;
+        }
+        self.vlag = scaled(self.vlag, before, weight);
+        if self.rel_deadline {
+            self.deadline = scaled(self.deadline.cast_signed(), before, weight).cast_unsigned();
+        }
+    }
+}
+
+/// `x · before / after`.
+fn scaled(x: i64, before: u64, after: u64) -> i64 {
+    (i128::from(x) * i128::from(before) / i128::from(after.max(1))) as i64
+}
+
 impl Eevdf {
-    /// Weight of an entity in the sums.
-    fn weight(&self, entity: &Entity<Request>) -> i64 {
+    /// The tunables of a release, with this base slice and the default for all else.
+    pub const fn with_base_slice(rules: Rules, base_slice: Span) -> Self {
+        Eevdf { rules, base_slice, cgroup_mode: CgroupMode::Concur }
+    }
+
+    /// Weight with which an entity competes.
+    fn weight(&self, entity: &Entity<Request>) -> u64 {
         match self.rules.precision {
-            Precision::Plain => entity.load.scaled_down().cast_signed(),
-            Precision::Full => entity.load.weight.cast_signed(),
+            _ if self.rules.flat => entity.policy.weight,
+            Precision::Plain => entity.load.scaled_down(),
+            Precision::Full => entity.load.weight,
         }
     }
 
@@ -216,7 +290,7 @@ impl Eevdf {
     }
 
     /// Ends the protection of the current entity (`cancel_protect_slice`).
-    fn end_protection(&self, entity: &mut Entity<Request>) {
+    pub(super) fn end_protection(&self, entity: &mut Entity<Request>) {
         entity.policy.vprot = match self.rules.protection {
             Protection::UntilVirtualTime => match self.is_protected(entity) {
                 true => entity.vruntime,
@@ -230,28 +304,44 @@ impl Eevdf {
 impl Fair<Eevdf> {
     /// The sums over the timeline and the current entity.
     fn sums_with_curr(&self, q: CfsRqId) -> (i64, i64) {
-        let cfs_rq = &self.cfs_rqs[q];
-        let AvgVruntime { zero_vruntime, sum_w_vruntime, sum_weight } = cfs_rq.policy;
-        match cfs_rq.curr.map(|e| &self.entities[e]).filter(|current| current.on_rq) {
+        let AvgVruntime { zero_vruntime, sum_w_vruntime, sum_weight, .. } = self.cfs_rqs[q].policy;
+        match self.competing_curr(q).map(|e| &self.entities[e]) {
             Some(current) => {
-                let moment =
-                    vruntime_diff(current.vruntime, zero_vruntime).wrapping_mul(self.flavor.weight(current));
-                (sum_w_vruntime.wrapping_add(moment), sum_weight + self.flavor.weight(current))
+                let weight = self.flavor.weight(current).cast_signed();
+                let moment = vruntime_diff(current.vruntime, zero_vruntime).wrapping_mul(weight);
+                (sum_w_vruntime.wrapping_add(moment), sum_weight + weight)
             }
             None => (sum_w_vruntime, sum_weight),
         }
     }
 
+    /// The current entity of a queue, if it is queued: the running task on a flat queue.
+    fn competing_curr(&self, q: CfsRqId) -> Option<EntityId> {
+        let cfs_rq = &self.cfs_rqs[q];
+        let current = if self.is_flat() { cfs_rq.policy.curr } else { cfs_rq.curr };
+        current.filter(|&e| self.entities[e].on_rq)
+    }
+
+    /// The queue on which an entity competes.
+    fn competes_on(&self, e: EntityId) -> CfsRqId {
+        if self.is_flat() { self.root_of(e) } else { self.entities[e].cfs_rq }
+    }
+
+    /// Number of entities that compete on a queue.
+    fn competitors(&self, q: CfsRqId) -> u32 {
+        let cfs_rq = &self.cfs_rqs[q];
+        if self.is_flat() { cfs_rq.h_nr_running } else { cfs_rq.nr_running }
+    }
+
     /// Weighted average of the virtual run times; `zero_vruntime` moves there.
-    fn avg_vruntime(&mut self, q: CfsRqId) -> u64 {
+    pub(super) fn avg_vruntime(&mut self, q: CfsRqId) -> u64 {
         let (sum_w_vruntime, sum_weight) = self.sums_with_curr(q);
         let cfs_rq = &self.cfs_rqs[q];
         let zero_vruntime = cfs_rq.policy.zero_vruntime;
-        let current = cfs_rq.curr.map(|e| &self.entities[e]).filter(|current| current.on_rq);
         let avg_vruntime = if cfs_rq.policy.sum_weight > 0 {
             zero_vruntime.wrapping_add_signed(sum_w_vruntime.div_euclid(sum_weight))
         } else {
-            current.map_or(zero_vruntime, |current| current.vruntime)
+            self.competing_curr(q).map_or(zero_vruntime, |e| self.entities[e].vruntime)
         };
         let sums = &mut self.cfs_rqs[q].policy;
         sums.sum_w_vruntime = sums
@@ -262,14 +352,14 @@ impl Fair<Eevdf> {
     }
 
     /// Whether the lag of an entity is not negative.
-    fn entity_eligible(&self, e: EntityId) -> bool {
-        let entity = &self.entities[e];
-        let (sum_w_vruntime, sum_weight) = self.sums_with_curr(entity.cfs_rq);
-        let behind = vruntime_diff(entity.vruntime, self.cfs_rqs[entity.cfs_rq].policy.zero_vruntime);
+    pub(super) fn entity_eligible(&self, e: EntityId) -> bool {
+        let q = self.competes_on(e);
+        let (sum_w_vruntime, sum_weight) = self.sums_with_curr(q);
+        let behind = vruntime_diff(self.entities[e].vruntime, self.cfs_rqs[q].policy.zero_vruntime);
         i128::from(sum_w_vruntime) >= i128::from(behind) * i128::from(sum_weight)
     }
 
-    fn slice(&self) -> u64 {
+    pub(super) fn slice(&self) -> u64 {
         ns(self.flavor.base_slice)
     }
 
@@ -283,21 +373,19 @@ impl Fair<Eevdf> {
     }
 
     /// Lag of an entity, in virtual time and within the limits; positive: the entity got less than its share.
-    fn entity_lag(&mut self, e: EntityId) -> i64 {
-        let avg_vruntime = self.avg_vruntime(self.entities[e].cfs_rq);
-        let entity = &self.entities[e];
-        let limit = self.calc_delta_fair(entity.load, ns(self.lag_limit())).cast_signed();
-        vruntime_diff(avg_vruntime, entity.vruntime).clamp(-limit, limit)
+    pub(super) fn entity_lag(&mut self, e: EntityId) -> i64 {
+        let avg_vruntime = self.avg_vruntime(self.competes_on(e));
+        let limit = self.calc_delta_fair(e, ns(self.lag_limit())).cast_signed();
+        vruntime_diff(avg_vruntime, self.entities[e].vruntime).clamp(-limit, limit)
     }
 
     /// Deadline of a request that an entity makes now.
     fn next_deadline(&self, e: EntityId) -> u64 {
-        let entity = &self.entities[e];
-        entity.vruntime.wrapping_add(self.calc_delta_fair(entity.load, self.slice()))
+        self.entities[e].vruntime.wrapping_add(self.calc_delta_fair(e, self.slice()))
     }
 
     /// Sets the virtual run time and the deadline of an entity that is about to be queued, by its lag.
-    fn place_entity(&mut self, e: EntityId) {
+    pub(super) fn place_entity(&mut self, e: EntityId) {
         let v = self.placed_vruntime(e, self.entities[e].policy.vlag);
         self.entities[e].vruntime = v;
         let deadline = self.next_deadline(e);
@@ -308,20 +396,20 @@ impl Fair<Eevdf> {
 
     /// The virtual run time at which an entity has a lag once it has joined the others of its queue.
     fn placed_vruntime(&mut self, e: EntityId, vlag: i64) -> u64 {
-        let q = self.entities[e].cfs_rq;
+        let q = self.competes_on(e);
         let avg_vruntime = self.avg_vruntime(q);
         let mut lag = 0;
-        if self.cfs_rqs[q].nr_running > 0 {
-            let (_, sum_weight) = self.sums_with_curr(q);
-            let own = self.flavor.weight(&self.entities[e]);
+        let (_, sum_weight) = self.sums_with_curr(q);
+        if sum_weight > 0 {
+            let own = self.flavor.weight(&self.entities[e]).cast_signed();
             let exact = i128::from(vlag) * i128::from(sum_weight + own);
-            lag = (exact / i128::from(sum_weight.max(1))) as i64;
+            lag = (exact / i128::from(sum_weight)) as i64;
         }
         avg_vruntime.wrapping_add_signed(lag.wrapping_neg())
     }
 
     /// Lag with which an entity leaves its queue, or wakes on it, after its dequeue was delayed.
-    fn lag_after_delay(&mut self, e: EntityId) -> i64 {
+    pub(super) fn lag_after_delay(&mut self, e: EntityId) -> i64 {
         let lag = self.entity_lag(e);
         match self.flavor.rules.delayed_dequeue {
             DelayedDequeue::LagNeverFalls => lag.max(self.entities[e].policy.vlag).min(0),
@@ -331,15 +419,66 @@ impl Fair<Eevdf> {
 
     /// Places a queued entity anew, with this lag.
     fn place_anew(&mut self, e: EntityId, lag: i64) {
-        let q = self.entities[e].cfs_rq;
-        let current = self.cfs_rqs[q].curr == Some(e);
+        let current = self.competing_curr(self.competes_on(e)) == Some(e);
         if !current {
             self.remove_from_timeline(e);
         }
-        self.cfs_rqs[q].nr_running -= 1;
         self.entities[e].policy.vlag = lag;
         self.place_entity(e);
-        self.cfs_rqs[q].nr_running += 1;
+        if !current {
+            self.insert_into_timeline(e);
+        }
+    }
+
+    /// Changes the weight with which a queued entity competes, from the first weight to the second, by `set`.
+    pub(super) fn reweight_queued(
+        &mut self,
+        e: EntityId,
+        [before, after]: [u64; 2],
+        set: impl FnOnce(&mut Entity<Request>),
+    ) {
+        let rules = self.flavor.rules;
+        let q = self.competes_on(e);
+        let avg_vruntime = self.avg_vruntime(q);
+        let lag = match rules.reweight {
+            Reweight::ScaledUnlimited => vruntime_diff(avg_vruntime, self.entities[e].vruntime),
+            _ => self.entity_lag(e),
+        };
+        let lag = scaled(lag, before, after);
+        let current = self.competing_curr(q) == Some(e);
+        let protected = current
+            && rules.protection == Protection::UntilVirtualTime
+            && self.flavor.is_protected(&self.entities[e]);
+        if !current {
+            self.remove_from_timeline(e);
+        }
+        let (vruntime, Request { deadline, vprot, .. }) =
+            (self.entities[e].vruntime, self.entities[e].policy);
+        set(&mut self.entities[e]);
+        // Deadline and protection keep their distances, scaled, from the virtual run time or from the average.
+        let (from, to) = match rules.reweight {
+            Reweight::Placed { .. } => {
+                // The average of the others.
+                self.entities[e].on_rq = false;
+                let placed = self.placed_vruntime(e, lag);
+                self.entities[e].on_rq = true;
+                (vruntime, placed)
+            }
+            _ => (avg_vruntime, avg_vruntime),
+        };
+        let moved = |x: u64| to.wrapping_add_signed(scaled(vruntime_diff(x, from), before, after));
+        let entity = &mut self.entities[e];
+        entity.vruntime = match rules.reweight {
+            Reweight::Placed { .. } => to,
+            _ if vruntime == avg_vruntime => vruntime,
+            _ => avg_vruntime.wrapping_add_signed(lag.wrapping_neg()),
+        };
+        entity.policy.deadline = moved(deadline);
+        let keeps_protection =
+            matches!(rules.reweight, Reweight::Placed { protection: true } | Reweight::ScaledWithProtection);
+        if protected && keeps_protection {
+            entity.policy.vprot = moved(vprot);
+        }
         if !current {
             self.insert_into_timeline(e);
         }
@@ -348,8 +487,8 @@ impl Fair<Eevdf> {
     /// The eligible entity with the earliest deadline.
     fn pick_eevdf(&self, q: CfsRqId) -> EntityId {
         let cfs_rq = &self.cfs_rqs[q];
-        let current = cfs_rq.curr.filter(|&e| self.entities[e].on_rq);
-        if cfs_rq.nr_running == 1 {
+        let current = self.competing_curr(q);
+        if self.competitors(q) == 1 {
             return current.unwrap_or_else(|| cfs_rq.timeline[0]);
         }
         let current = current.filter(|&e| self.entity_eligible(e));
@@ -401,15 +540,21 @@ impl Flavor for Eevdf {
 
     fn update_curr(fair: &mut Fair<Self>, q: CfsRqId, now: Time) {
         let Some((e, ran)) = fair.update_curr_se(q, now) else { return };
+        let queue = fair.competes_on(e);
+        let flat = fair.is_flat();
+        if flat && fair.cfs_rqs[queue].policy.curr != Some(e) {
+            // A group's entity does not compete.
+            return fair.account_cfs_rq_runtime(q, now, ran);
+        }
         let entity = &fair.entities[e];
         let used_up = vruntime_diff(entity.vruntime, entity.policy.deadline) >= 0;
         if used_up {
             let deadline = fair.next_deadline(e);
             fair.entities[e].policy.deadline = deadline;
-            fair.avg_vruntime(q);
+            fair.avg_vruntime(queue);
         }
         fair.account_cfs_rq_runtime(q, now, ran);
-        if fair.cfs_rqs[q].nr_running == 1 {
+        if fair.competitors(queue) == 1 {
             return;
         }
         let protected = fair.flavor.is_protected(&fair.entities[e]);
@@ -461,12 +606,15 @@ impl Flavor for Eevdf {
     }
 
     fn requeue_delayed_entity(fair: &mut Fair<Self>, e: EntityId, now: Time) {
-        if fair.flavor.rules.requeue_charges {
-            Self::update_curr(fair, fair.entities[e].cfs_rq, now);
+        let q = fair.competes_on(e);
+        if fair.is_flat() {
+            fair.update_running(fair.cpu_of(e), now);
+        } else if fair.flavor.rules.requeue_charges {
+            Self::update_curr(fair, q, now);
         }
         if fair.flavor.rules.delayed_dequeue == DelayedDequeue::LagNeverFalls {
             let lag = fair.lag_after_delay(e);
-            let avg_vruntime = fair.avg_vruntime(fair.entities[e].cfs_rq);
+            let avg_vruntime = fair.avg_vruntime(q);
             if avg_vruntime.wrapping_add_signed(lag.wrapping_neg()) != fair.entities[e].vruntime {
                 fair.place_anew(e, lag);
             }
@@ -477,7 +625,7 @@ impl Flavor for Eevdf {
     }
 
     fn update_sums(fair: &mut Fair<Self>, q: CfsRqId, e: EntityId, inserted: bool) {
-        let weight = fair.flavor.weight(&fair.entities[e]);
+        let weight = fair.flavor.weight(&fair.entities[e]).cast_signed();
         let v = fair.entities[e].vruntime;
         let sums = &mut fair.cfs_rqs[q].policy;
         let moment = vruntime_diff(v, sums.zero_vruntime).wrapping_mul(weight);
@@ -534,7 +682,7 @@ impl Flavor for Eevdf {
     fn yield_task(fair: &mut Fair<Self>, e: EntityId, _now: Time) {
         match fair.flavor.rules.sched_yield {
             SchedYield::MovesDeadline => {
-                let slice = fair.calc_delta_fair(fair.entities[e].load, fair.slice());
+                let slice = fair.calc_delta_fair(e, fair.slice());
                 let request = &mut fair.entities[e].policy;
                 request.deadline = request.deadline.wrapping_add(slice);
             }
@@ -542,7 +690,7 @@ impl Flavor for Eevdf {
                 fair.entities[e].vruntime = fair.entities[e].policy.deadline;
                 let deadline = fair.next_deadline(e);
                 fair.entities[e].policy.deadline = deadline;
-                fair.avg_vruntime(fair.entities[e].cfs_rq);
+                fair.avg_vruntime(fair.competes_on(e));
             }
             SchedYield::ForfeitsRequest => {}
         }
@@ -550,71 +698,27 @@ impl Flavor for Eevdf {
 
     fn reweight_entity(fair: &mut Fair<Self>, e: EntityId, load: LoadWeight, now: Time) {
         let q = fair.entities[e].cfs_rq;
-        let scaled = |x: i64, before: LoadWeight| {
-            (i128::from(x) * i128::from(before.weight) / i128::from(load.weight.max(1))) as i64
-        };
         fair.update_load_avg(e, now);
         let before = fair.entities[e].load;
         if !fair.entities[e].on_rq {
             let request = &mut fair.entities[e].policy;
-            request.vlag = scaled(request.vlag, before);
+            request.vlag = scaled(request.vlag, before.weight, load.weight);
             fair.entities[e].load = load;
             return;
         }
-        Self::update_curr(fair, q, now);
-        let rules = fair.flavor.rules;
-        let avg_vruntime = fair.avg_vruntime(q);
-        let lag = match rules.reweight {
-            Reweight::ScaledUnlimited => vruntime_diff(avg_vruntime, fair.entities[e].vruntime),
-            _ => fair.entity_lag(e),
-        };
-        let current = fair.cfs_rqs[q].curr == Some(e);
-        let protected = current && fair.flavor.is_protected(&fair.entities[e]);
-        if !current {
-            fair.remove_from_timeline(e);
-        }
-        let (vruntime, Request { deadline, vprot, .. }) =
-            (fair.entities[e].vruntime, fair.entities[e].policy);
-        let keeps_protection = protected && rules.protection == Protection::UntilVirtualTime;
-        if rules.reweight == Reweight::Placed {
-            // The others' average does not include the entity while it has no weight in the queue.
-            fair.entities[e].on_rq = false;
-            fair.cfs_rqs[q].nr_running -= 1;
+        if fair.is_flat() {
             fair.entities[e].load = load;
-            let placed = fair.placed_vruntime(e, scaled(lag, before));
-            fair.cfs_rqs[q].nr_running += 1;
-            let entity = &mut fair.entities[e];
-            entity.on_rq = true;
-            entity.vruntime = placed;
-            let left = scaled(vruntime_diff(deadline, vruntime), before);
-            entity.policy.deadline = placed.wrapping_add_signed(left);
-            if keeps_protection && rules.lag_limit == LagLimit::SliceAndTick {
-                let left = scaled(vruntime_diff(vprot, vruntime), before);
-                entity.policy.vprot = placed.wrapping_add_signed(left);
-            }
         } else {
-            let entity = &mut fair.entities[e];
-            if vruntime != avg_vruntime {
-                entity.vruntime = avg_vruntime.wrapping_add_signed(scaled(lag, before).wrapping_neg());
-            }
-            let ahead_of = vruntime_diff(deadline, avg_vruntime);
-            entity.policy.deadline = avg_vruntime.wrapping_add_signed(scaled(ahead_of, before));
-            if keeps_protection {
-                let left = scaled(vruntime_diff(vprot, avg_vruntime), before);
-                entity.policy.vprot = avg_vruntime.wrapping_add_signed(left);
-            }
-            entity.load = load;
+            Self::update_curr(fair, q, now);
+            fair.reweight_queued(e, [before.weight, load.weight], |entity| entity.load = load);
         }
         fair.cfs_rqs[q].load = fair.cfs_rqs[q].load - before.weight + load.weight;
-        if !current {
-            fair.insert_into_timeline(e);
-        }
     }
 
-    fn calc_delta_fair(&self, load: LoadWeight, delta: u64) -> u64 {
+    fn calc_delta_fair(&self, entity: &Entity<Request>, delta: u64) -> u64 {
         match self.rules.precision {
-            Precision::Plain => load.calc_delta_fair(delta),
-            Precision::Full => load.div_delta_fair(delta),
+            Precision::Plain => entity.load.calc_delta_fair(delta),
+            Precision::Full => div_delta_fair(delta, self.weight(entity)),
         }
     }
 
@@ -622,15 +726,68 @@ impl Flavor for Eevdf {
         self.rules.hrtick
     }
 
-    fn request_left(entity: &Entity<Request>) -> i64 {
+    fn counts_runnable(&self) -> bool {
+        self.rules.flat && matches!(self.cgroup_mode, CgroupMode::Concur | CgroupMode::Tasks)
+    }
+
+    fn group_width(&self, runnable: u64, cpus: u64) -> GroupWidth {
+        let whole = (runnable / ONE_TASK).max(1);
+        match self.cgroup_mode {
+            _ if !self.rules.flat => GroupWidth::Tasks(ONE_TASK),
+            CgroupMode::Up => GroupWidth::Whole,
+            CgroupMode::Smp => GroupWidth::Tasks(ONE_TASK),
+            CgroupMode::Concur => GroupWidth::Tasks(whole.min(cpus) * ONE_TASK),
+            CgroupMode::Max => GroupWidth::Limited(cpus * ONE_TASK, MAX_MODE_WEIGHT),
+            CgroupMode::Tasks => GroupWidth::Tasks(runnable.max(ONE_TASK)),
+        }
+    }
+
+    fn is_flat(&self) -> bool {
+        self.rules.flat
+    }
+
+    fn timeline_of(fair: &Fair<Self>, e: EntityId) -> CfsRqId {
+        fair.competes_on(e)
+    }
+
+    fn enqueue_flat(fair: &mut Fair<Self>, task: EntityId, now: Time) {
+        fair.enqueue_flat(task, now);
+    }
+
+    fn dequeue_flat(fair: &mut Fair<Self>, task: EntityId, now: Time, flags: DequeueFlags) {
+        fair.dequeue_flat(task, now, flags);
+    }
+
+    fn pick_flat(fair: &mut Fair<Self>, now: Time, cpu: PcpuId) -> Option<TaskId> {
+        fair.pick_flat(now, cpu)
+    }
+
+    fn put_flat(fair: &mut Fair<Self>, task: EntityId) {
+        fair.put_flat(task);
+    }
+
+    fn set_flat(fair: &mut Fair<Self>, task: EntityId) {
+        fair.set_flat(task);
+    }
+
+    fn tick_flat(fair: &mut Fair<Self>, cpu: PcpuId) {
+        fair.tick_flat(cpu);
+    }
+
+    fn wakeup_preempt_flat(fair: &mut Fair<Self>, now: Time, cpu: PcpuId, tasks: [Task; 2]) {
+        let [running, woken] = tasks;
+        fair.wakeup_preempt_flat(now, cpu, running, woken);
+    }
+
+    fn request_left(&self, entity: &Entity<Request>) -> i64 {
         let left = vruntime_diff(entity.policy.deadline, entity.vruntime);
-        ((i128::from(left) * i128::from(entity.load.weight)) >> NICE_0_SHIFT) as i64
+        let weight = if self.rules.flat { entity.policy.weight } else { entity.load.weight };
+        ((i128::from(left) * i128::from(weight)) >> NICE_0_SHIFT) as i64
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::cfs_rq::TaskId;
     use super::super::hierarchy::Settings;
     use super::*;
     use vcpulab_host::PcpuId;
@@ -645,7 +802,7 @@ mod tests {
     #[test]
     fn hogs_take_turns_at_ticks() {
         let mut fair =
-            Fair::new(Eevdf { base_slice: Span::from_us(700), rules: Rules::V6_12 }, 1, Settings::DEFAULT);
+            Fair::new(Eevdf::with_base_slice(Rules::V6_12, Span::from_us(700)), 1, Settings::DEFAULT);
         let tasks = [0, 1, 2].map(|_| fair.add_task(CPU, None, Class::Other, 0));
         for task in tasks {
             fair.wake(at(0), CPU, task);
@@ -664,7 +821,7 @@ mod tests {
     }
 
     fn fair(rules: Rules) -> Fair<Eevdf> {
-        Fair::new(Eevdf { base_slice: Span::from_us(700), rules }, 1, Settings::DEFAULT)
+        Fair::new(Eevdf::with_base_slice(rules, Span::from_us(700)), 1, Settings::DEFAULT)
     }
 
     /// Two hogs, the first of which has run for `ran` µs.
@@ -744,7 +901,7 @@ mod tests {
     fn lags_are_limited_by_release() {
         let limit = |rules, us, hz: i64| {
             let settings = Settings { tick: Span::from_secs(1) / hz, ..Settings::DEFAULT };
-            Fair::new(Eevdf { base_slice: Span::from_us(us), rules }, 1, settings).lag_limit()
+            Fair::new(Eevdf::with_base_slice(rules, Span::from_us(us)), 1, settings).lag_limit()
                 / Span::from_us(1)
         };
         let limits = |rules| [(700, 250), (2800, 250), (2800, 1000)].map(|(us, hz)| limit(rules, us, hz));
@@ -788,8 +945,13 @@ mod tests {
     #[test]
     fn virtual_time_is_exact_from_7_1_on() {
         // A sixth of the weight of nice 0: its plain weight is 170.
-        let load = LoadWeight::of_sum(174_762);
-        let passes = |rules| Eevdf { base_slice: Span::from_us(700), rules }.calc_delta_fair(load, 1_000_000);
+        let passes = |rules| {
+            let mut fair = fair(rules);
+            let task = fair.add_task(CPU, None, Class::Other, 0);
+            let e = fair.tasks[task].entity;
+            fair.entities[e].load = LoadWeight::of_sum(174_762);
+            fair.calc_delta_fair(e, 1_000_000)
+        };
         assert_eq!(passes(Rules::V7_1), 1_000_000 * (1 << 20) / 174_762);
         assert!(passes(Rules::V7_0) > 6_020_000);
     }

@@ -3,8 +3,7 @@
 use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
 use super::cfs_rq::{CfsRq, CfsRqId, Entity, EntityId, Kind, Task, TaskId};
-use super::task_group::TaskGroup;
-use super::throttle::Throttle;
+use super::task_group::{GroupWidth, ONE_TASK, TaskGroup, Throttle};
 
 use super::load_weight::{LoadWeight, ns};
 use super::pelt::PeltAverage;
@@ -30,7 +29,7 @@ pub trait Flavor: Clone {
     type CfsRq: Clone + Default + std::fmt::Debug;
     /// Whether a decision throttles a queue only while one of its entities is current.
     const THROTTLES_CURRENT_ONLY: bool;
-    /// How a limit stops tasks.
+    /// Tasks that a limit stops, and the time at which they stop.
     fn throttle(&self) -> Throttle {
         Throttle::Queue
     }
@@ -83,18 +82,55 @@ pub trait Flavor: Clone {
     fn yield_task(fair: &mut Fair<Self>, e: EntityId, now: Time);
     /// Changes the weight of an entity, queued or not.
     fn reweight_entity(fair: &mut Fair<Self>, e: EntityId, load: LoadWeight, now: Time);
-    /// The virtual time that passes for an entity of this weight in `delta` ns.
-    fn calc_delta_fair(&self, load: LoadWeight, delta: u64) -> u64 {
-        load.calc_delta_fair(delta)
+    /// The virtual time that passes for an entity in `delta` ns.
+    fn calc_delta_fair(&self, entity: &Entity<Self::Entity>, delta: u64) -> u64 {
+        entity.load.calc_delta_fair(delta)
     }
     /// Whether a timer ends requests (`HRTICK`).
     fn hrtick(&self) -> bool {
         false
     }
     /// Time that an entity must run until its request is used up; negative: it is used up.
-    fn request_left(_entity: &Entity<Self::Entity>) -> i64 {
+    fn request_left(&self, _entity: &Entity<Self::Entity>) -> i64 {
         0
     }
+
+    /// Whether groups average the number of their runnable tasks.
+    fn counts_runnable(&self) -> bool {
+        false
+    }
+    /// The number by which the shares of a group are multiplied, from its average number of runnable tasks in 1024ths and the
+    /// number of CPUs.
+    fn group_width(&self, _runnable: u64, _cpus: u64) -> GroupWidth {
+        GroupWidth::Tasks(ONE_TASK)
+    }
+
+    // ---- a flat hierarchy: only tasks compete ----
+
+    /// Whether all tasks of a CPU compete on its root queue.
+    fn is_flat(&self) -> bool {
+        false
+    }
+    /// The queue on whose timeline an entity is.
+    fn timeline_of(fair: &Fair<Self>, e: EntityId) -> CfsRqId {
+        fair.entities[e].cfs_rq
+    }
+    /// Queues a task, and counts it in the groups around it.
+    fn enqueue_flat(_fair: &mut Fair<Self>, _task: EntityId, _now: Time) {}
+    /// Takes a task off the queue, and out of the counts of the groups around it.
+    fn dequeue_flat(_fair: &mut Fair<Self>, _task: EntityId, _now: Time, _flags: DequeueFlags) {}
+    /// The task that a CPU should run.
+    fn pick_flat(_fair: &mut Fair<Self>, _now: Time, _cpu: PcpuId) -> Option<TaskId> {
+        None
+    }
+    /// Puts the running task back on the queue.
+    fn put_flat(_fair: &mut Fair<Self>, _task: EntityId) {}
+    /// Completes a switch to a task.
+    fn set_flat(_fair: &mut Fair<Self>, _task: EntityId) {}
+    /// Completes a tick.
+    fn tick_flat(_fair: &mut Fair<Self>, _cpu: PcpuId) {}
+    /// Tests whether a task that woke preempts the running task. Arguments: the running task first.
+    fn wakeup_preempt_flat(_fair: &mut Fair<Self>, _now: Time, _cpu: PcpuId, _tasks: [Task; 2]) {}
 }
 
 /// Settings of the fair class that CFS and EEVDF share.
@@ -165,8 +201,8 @@ impl<F: Flavor> Fair<F> {
         }
     }
 
-    pub(super) fn calc_delta_fair(&self, load: LoadWeight, delta: u64) -> u64 {
-        self.flavor.calc_delta_fair(load, delta)
+    pub(super) fn calc_delta_fair(&self, e: EntityId, delta: u64) -> u64 {
+        self.flavor.calc_delta_fair(&self.entities[e], delta)
     }
 
     /// Adds a group. Its parent has been added before.
@@ -259,7 +295,8 @@ impl<F: Flavor> Fair<F> {
     /// Sets the virtual run time of a blocked task to the value at which it has `virtual_time` after `ran` ns.
     pub fn set_vruntime_before(&mut self, task: TaskId, virtual_time: u64, ran: u64) {
         let entity = &mut self.entities[self.tasks[task].entity];
-        entity.vruntime = virtual_time.wrapping_sub(self.flavor.calc_delta_fair(entity.load, ran));
+        let passed = self.flavor.calc_delta_fair(entity, ran);
+        entity.vruntime = virtual_time.wrapping_sub(passed);
     }
 
     /// Sets the lag of a blocked task, in virtual time.
@@ -352,9 +389,14 @@ impl<F: Flavor> Fair<F> {
         self.entities[e].detached = self.move_to_cfs_rq(e, to, now) && !queued;
         if queued {
             self.enqueue_entities(e, now, false, false, 1);
+            if self.curr[cpu].is_none() {
+                self.resched_idle_cpu(cpu);
+            }
         }
         if runs {
             self.put_prev_set_next(None, Some(e), now);
+            // The task may have joined a throttled group.
+            self.need_resched.insert(cpu);
         }
     }
 
@@ -448,7 +490,9 @@ impl<F: Flavor> Fair<F> {
 
     /// Makes the running task of a CPU give way to a task that waits on some CPU.
     pub fn yield_to(&mut self, now: Time, cpu: PcpuId, target: TaskId) {
-        self.set_next_buddy(self.tasks[target].entity);
+        if !(self.flavor.is_flat() && self.is_delayed(target)) {
+            self.set_next_buddy(self.tasks[target].entity);
+        }
         self.yield_task(now, cpu);
         let other = self.task_cpu(target);
         if other != cpu {
@@ -465,6 +509,9 @@ impl<F: Flavor> Fair<F> {
             F::entity_tick(self, e);
             up = self.parent_entity(e);
         }
+        if self.flavor.is_flat() {
+            F::tick_flat(self, cpu);
+        }
     }
 
     /// Number of tasks on a CPU that could run, including those whose dequeue is delayed.
@@ -477,6 +524,11 @@ impl<F: Flavor> Fair<F> {
     /// The entity that represents the queue of `e` in its parent group.
     pub(super) fn parent_entity(&self, e: EntityId) -> Option<EntityId> {
         self.cfs_rqs[self.entities[e].cfs_rq].group.map(|(_, entity)| entity)
+    }
+
+    /// An entity and its ancestors.
+    pub(super) fn upwards(&self, e: EntityId) -> impl Iterator<Item = EntityId> + '_ {
+        std::iter::successors(Some(e), |&e| self.parent_entity(e))
     }
 
     /// Depth of an entity: 0 without one, 1 on a root queue.
@@ -494,6 +546,9 @@ impl<F: Flavor> Fair<F> {
         moved: bool,
         tasks: u32,
     ) {
+        if self.flavor.is_flat() {
+            return F::enqueue_flat(self, first, now);
+        }
         let mut up = Some(first);
         let mut enqueues = true;
         while let Some(e) = up {
@@ -525,6 +580,9 @@ impl<F: Flavor> Fair<F> {
     /// Dequeues an entity and its ancestors whose queues are empty then, and subtracts `tasks` from the counts up to
     /// the root or a throttled queue.
     pub(super) fn dequeue_entities(&mut self, first: EntityId, now: Time, flags: DequeueFlags, tasks: u32) {
+        if self.flavor.is_flat() {
+            return F::dequeue_flat(self, first, now, flags);
+        }
         let mut up = Some(first);
         while let Some(e) = up {
             if flags.throttled && !self.entities[e].on_rq {
@@ -579,7 +637,10 @@ impl<F: Flavor> Fair<F> {
         }
         entity.exec_start = now;
         entity.sum_exec_runtime += ran;
-        entity.vruntime = entity.vruntime.wrapping_add(self.flavor.calc_delta_fair(entity.load, ran));
+        if !self.flavor.is_flat() || matches!(entity.kind, Kind::Task(_)) {
+            let passed = self.flavor.calc_delta_fair(entity, ran);
+            entity.vruntime = entity.vruntime.wrapping_add(passed);
+        }
         Some((e, ran))
     }
 

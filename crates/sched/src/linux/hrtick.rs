@@ -21,7 +21,7 @@ impl<F: Flavor> Fair<F> {
         let Some(task) = self.curr[cpu].filter(|_| self.flavor.hrtick() && self.h_nr_running(cpu) > 1) else {
             return;
         };
-        let left = F::request_left(&self.entities[self.tasks[task].entity]);
+        let left = self.flavor.request_left(&self.entities[self.tasks[task].entity]);
         if left < 0 {
             self.need_resched.insert(cpu);
             return;

@@ -6,6 +6,7 @@ use super::cfs_rq::{CfsRqId, EntityId, Kind, Task, TaskId};
 use super::hierarchy::{Fair, Flavor};
 use super::load_weight::{LoadWeight, scale_load_down};
 use super::pelt::FRACTION_BITS;
+use super::task_group::{GroupWidth, ONE_TASK};
 
 /// The least weight of a group on a CPU.
 const LEAST: u64 = 2;
@@ -29,14 +30,23 @@ impl<F: Flavor> Fair<F> {
         cfs_rq.load_avg.update(now, scale_load_down(cfs_rq.load));
     }
 
-    /// Updates the weight of a group on a CPU: the fraction of its shares that its load there is of its whole load
-    ///.
+    /// Advances the average number of runnable tasks of a queue. Called before the number changes.
+    pub(super) fn update_runnable_avg(&mut self, q: CfsRqId, now: Time) {
+        if self.smp && self.flavor.counts_runnable() {
+            let cfs_rq = &mut self.cfs_rqs[q];
+            cfs_rq.runnable_avg.update(now, u64::from(cfs_rq.h_nr_running) * ONE_TASK);
+        }
+    }
+
+    /// Updates the weight of a group on a CPU: its shares, times the fraction that its load there is of its whole load.
     pub(super) fn update_cfs_group(&mut self, e: EntityId, now: Time) {
         let Kind::Group(own) = self.entities[e].kind else { return };
         let Some((group, _)) = self.cfs_rqs[own].group else { return };
-        let spread = self.groups[group].cfs_rq_count > 1;
+        let counts = self.smp && self.flavor.counts_runnable();
+        let spread = self.groups[group].cfs_rq_count > 1 || counts;
         if spread {
             self.update_cfs_rq_load_avg(own, now);
+            self.update_runnable_avg(own, now);
             self.update_tg_load_avg(own, group, now);
         }
         let keeps = F::EMPTY_KEEPS_WEIGHT && self.cfs_rqs[own].load == 0;
@@ -51,25 +61,34 @@ impl<F: Flavor> Fair<F> {
 
     fn calc_group_shares(&self, own: CfsRqId, group: GroupId) -> u64 {
         let (cfs_rq, group) = (&self.cfs_rqs[own], &self.groups[group]);
+        let shares = match self.flavor.group_width(group.runnable_avg, self.curr.len() as u64) {
+            GroupWidth::Whole => return group.shares,
+            GroupWidth::Tasks(width) => group.shares * width / ONE_TASK,
+            GroupWidth::Limited(width, most) => (group.shares * width / ONE_TASK).min(most),
+        };
         let load = scale_load_down(cfs_rq.load).max(cfs_rq.load_avg.whole());
         let total = group.load_avg - cfs_rq.tg_load_avg_contrib + load;
         if total == 0 {
             return LEAST;
         }
-        ((u128::from(group.shares) * u128::from(load) / u128::from(total)) as u64).clamp(LEAST, group.shares)
+        ((u128::from(shares) * u128::from(load) / u128::from(total)) as u64).clamp(LEAST, shares)
     }
 
     /// Updates a queue's part in its group's load, if the queue's average load has changed enough.
     fn update_tg_load_avg(&mut self, own: CfsRqId, group: GroupId, now: Time) {
         let cfs_rq = &mut self.cfs_rqs[own];
         let (load, before) = (cfs_rq.load_avg.whole(), cfs_rq.tg_load_avg_contrib);
+        let (runnable, runnable_before) = (cfs_rq.runnable_avg.whole(), cfs_rq.tg_runnable_contrib);
         let soon = now - cfs_rq.last_update_tg_load_avg < F::TG_LOAD_AVG_INTERVAL && before != 0;
-        if load.abs_diff(before) <= before / NOTICED || soon {
+        let changed = |value: u64, before: u64| value.abs_diff(before) > before / NOTICED;
+        if soon || !(changed(load, before) || changed(runnable, runnable_before)) {
             return;
         }
         (cfs_rq.tg_load_avg_contrib, cfs_rq.last_update_tg_load_avg) = (load, now);
-        let contributed = &mut self.groups[group].load_avg;
-        *contributed = *contributed - before + load;
+        cfs_rq.tg_runnable_contrib = runnable;
+        let group = &mut self.groups[group];
+        group.load_avg = group.load_avg - before + load;
+        group.runnable_avg = group.runnable_avg - runnable_before + runnable;
         if before == 0 {
             self.leaf_cfs_rqs[cfs_rq.cpu].push(own);
         }
@@ -80,6 +99,7 @@ impl<F: Flavor> Fair<F> {
         let mut i = 0;
         while let Some(&q) = self.leaf_cfs_rqs[cpu].get(i) {
             self.update_cfs_rq_load_avg(q, now);
+            self.update_runnable_avg(q, now);
             if let Some((group, _)) = self.cfs_rqs[q].group {
                 self.update_tg_load_avg(q, group, now);
             }

@@ -62,20 +62,23 @@ impl LoadWeight {
         if self.weight == NICE_0_LOAD { delta } else { self.calc_delta(delta, NICE_0_LOAD) }
     }
 
-    /// The virtual time that passes in `delta` ns, by an exact division, as from 7.1 on.
-    pub fn div_delta_fair(self, delta: u64) -> u64 {
-        match delta.checked_mul(NICE_0_LOAD) {
-            _ if self.weight == NICE_0_LOAD => delta,
-            Some(product) => product / self.weight.max(1),
-            None => (u128::from(delta) * u128::from(NICE_0_LOAD) / u128::from(self.weight.max(1))) as u64,
-        }
-    }
-
     /// `delta · of / self`, as the kernel rounds it.
     pub fn calc_delta(self, delta: u64, of: u64) -> u64 {
         let product = scale_load_down(of) * u64::from(self.inv_weight);
         let dropped = 32u32.saturating_sub(product.leading_zeros());
         ((u128::from(delta) * u128::from(product >> dropped)) >> (32 - dropped)) as u64
+    }
+}
+
+/// The virtual time that passes in `delta` ns for an entity of a weight, by an exact division, as from 7.1 on.
+pub fn div_delta_fair(delta: u64, weight: u64) -> u64 {
+    if weight == NICE_0_LOAD {
+        return delta;
+    }
+    let weight = weight.max(1);
+    match delta.checked_mul(NICE_0_LOAD) {
+        Some(product) => product / weight,
+        None => (u128::from(delta) * u128::from(NICE_0_LOAD) / u128::from(weight)) as u64,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use vcpulab_host::{GroupConfig, Params, Scope, Span};
 
+use super::eevdf::CgroupMode;
 use super::task_group::Bandwidth;
 use super::{Cfs, Eevdf, Flavor, Settings, cfs, eevdf};
 use crate::param_spec::{ParamKind, ParamSpec};
@@ -102,6 +103,16 @@ const BASE_SLICE: ParamSpec = global(
     BY_CPUS,
     "The length of each thread's requests (-1: 0.7 ms, in 6.6 0.75 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
 );
+const CGROUP_MODE: ParamSpec = global(
+    "cgroup_mode",
+    "",
+    ParamKind::Choice(&CgroupMode::NAMES),
+    CgroupMode::Concur as i64,
+    "Weight of a group whose threads run on several CPUs: its weight on every CPU (up), divided among them (smp, as before 7.3), or \
+     divided after it is multiplied by the number of its runnable threads up to the number of CPUs (concur), by the number of CPUs \
+     (max), or by the number of runnable threads (tasks).",
+);
+
 // ---- of a domain ----
 
 const fn domain(
@@ -450,11 +461,15 @@ impl Tuned for Eevdf {
         (eevdf!("7.0", since & [("7.0", 0), ("6.19", 1)]), eevdf::Rules::V7_0),
         (eevdf!("7.1", since & [("7.1", 0)]), eevdf::Rules::V7_1),
         (eevdf!("7.2", since & [("7.2", 0)]), eevdf::Rules::V7_2),
+        (eevdf!("7.3", since & [("7.3", 0)]), eevdf::Rules::V7_3),
     ];
 
     fn new(rules: eevdf::Rules, given: &Params, cpus: u32) -> Self {
         let base_slice = tunable(given, &BASE_SLICE, factor(cpus) * rules.base_slice);
-        Eevdf { base_slice, rules }
+        let mode = usize::try_from(CGROUP_MODE.number_in(given)).ok();
+        let cgroup_mode =
+            mode.and_then(|mode| CgroupMode::ALL.get(mode).copied()).unwrap_or(CgroupMode::Concur);
+        Eevdf { cgroup_mode, ..Eevdf::with_base_slice(rules, base_slice) }
     }
 }
 
@@ -466,7 +481,7 @@ mod tests {
     #[test]
     fn tunables_grow_with_the_number_of_cpus() {
         let slices = [1, 2, 3, 4, 7, 8, 64]
-            .map(|cpus| Eevdf::new(eevdf::Rules::V6_12, &Params::new(), cpus).base_slice / US);
+            .map(|cpus| <Eevdf as Tuned>::new(eevdf::Rules::V6_12, &Params::new(), cpus).base_slice / US);
         assert_eq!(slices, [700, 1400, 1400, 2100, 2100, 2800, 2800]);
         let cfs = Cfs::new(cfs::Rules::V6_1, &Params::new(), 8);
         let of = [cfs.latency, cfs.min_granularity, cfs.wakeup_granularity].map(|span| span / US);

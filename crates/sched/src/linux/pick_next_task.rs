@@ -4,7 +4,7 @@ use vcpulab_host::{CpuMask, PcpuId, Time};
 
 use super::cfs_rq::{CfsRqId, EntityId, Kind, TaskId};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
-use super::throttle::Throttle;
+use super::task_group::Throttle;
 
 impl<F: Flavor> Fair<F> {
     /// Whether a CPU is flagged to decide.
@@ -48,6 +48,12 @@ impl<F: Flavor> Fair<F> {
     pub(super) fn wakeup_preempt(&mut self, now: Time, cpu: PcpuId, woken: TaskId) {
         let Some(running) = self.curr[cpu] else { return self.resched_idle_cpu(cpu) };
         let waking = self.tasks[woken];
+        if self.flavor.is_flat() {
+            if running != woken {
+                F::wakeup_preempt_flat(self, now, cpu, [self.tasks[running], waking]);
+            }
+            return;
+        }
         let throttled = self.throttled_hierarchy(self.entities[waking.entity].cfs_rq);
         if running == woken || self.need_resched(cpu) || throttled {
             return;
@@ -78,6 +84,9 @@ impl<F: Flavor> Fair<F> {
 
     /// Decides what a CPU should run.
     pub fn pick_task(&mut self, now: Time, cpu: PcpuId) -> Option<TaskId> {
+        if self.flavor.is_flat() {
+            return F::pick_flat(self, now, cpu);
+        }
         let root = CfsRqId(cpu.0);
         'again: loop {
             let mut q = root;
@@ -134,6 +143,7 @@ impl<F: Flavor> Fair<F> {
         mut to: Option<EntityId>,
         now: Time,
     ) {
+        let task = to.filter(|_| self.flavor.is_flat());
         let cfs_rq = |fair: &Self, e: Option<EntityId>| e.map(|e| fair.entities[e].cfs_rq);
         while from.is_some() || to.is_some() {
             let (depth_from, depth_to) = (self.depth(from), self.depth(to));
@@ -150,6 +160,9 @@ impl<F: Flavor> Fair<F> {
                 break;
             }
         }
+        if let Some(task) = task {
+            F::set_flat(self, task);
+        }
     }
 
     /// Takes the running task off its CPU: none of its entities is current any more.
@@ -164,18 +177,25 @@ impl<F: Flavor> Fair<F> {
         if self.entities[e].on_rq {
             F::update_curr(self, q, now);
         }
-        self.check_cfs_rq_runtime(q, now);
-        if self.entities[e].on_rq {
-            self.insert_into_timeline(e);
+        if self.flavor.is_flat() {
+            F::put_flat(self, e);
+        } else {
+            self.check_cfs_rq_runtime(q, now);
+            if self.entities[e].on_rq {
+                self.insert_into_timeline(e);
+            }
         }
         self.cfs_rqs[q].curr = None;
     }
 
     /// Makes an entity the current one of its queue.
     fn set_next_entity(&mut self, e: EntityId, now: Time) {
-        self.clear_buddies(e);
-        if self.entities[e].on_rq {
-            self.remove_from_timeline(e);
+        let competes = !self.flavor.is_flat() || matches!(self.entities[e].kind, Kind::Task(_));
+        if competes {
+            self.clear_buddies(e);
+            if self.entities[e].on_rq {
+                self.remove_from_timeline(e);
+            }
         }
         let entity = &mut self.entities[e];
         entity.exec_start = now;

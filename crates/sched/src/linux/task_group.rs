@@ -4,6 +4,31 @@ use vcpulab_host::{GroupConfig, GroupId, PcpuId, Span, Table, Throttling, Time};
 
 use super::cfs_rq::CfsRqId;
 
+/// The number 1 in averages of numbers of tasks.
+pub const ONE_TASK: u64 = 1024;
+
+/// The number by which the shares of a group are multiplied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupWidth {
+    /// The group has its shares on every CPU.
+    Whole,
+    /// The CPUs divide this multiple of the shares, in 1024ths.
+    Tasks(u64),
+    /// The CPUs divide this multiple of the shares, in 1024ths, and none has more than the second number.
+    Limited(u64, u64),
+}
+
+/// Tasks that stop where a limit is used up, and the time at which they stop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Throttle {
+    /// The queue: its entity leaves the parent's queue at the next decision (to 6.17).
+    Queue,
+    /// Tasks that decisions choose in the throttled queue, as they return to user mode (6.18 to 7.1).
+    Task,
+    /// Tasks as they return to user mode; the queue is throttled as soon as a charge uses up its CPU time (7.2 and later).
+    TaskWhenCharged,
+}
+
 /// A control group (`task_group`).
 #[derive(Clone, Debug)]
 pub struct TaskGroup {
@@ -18,6 +43,8 @@ pub struct TaskGroup {
     pub cfs_rq_count: u32,
     /// Sum of the queues' contributions to the group's load.
     pub load_avg: u64,
+    /// Sum of the queues' contributions to the group's average number of runnable tasks, in 1024ths.
+    pub runnable_avg: u64,
     pub cfs_bandwidth: Option<CfsBandwidth>,
     /// Start of the group's periods; `None`: unspecified.
     pub phase: Option<Span>,
@@ -34,6 +61,7 @@ impl TaskGroup {
             cfs_rqs: Table::filled(cpus, None),
             cfs_rq_count: 0,
             load_avg: 0,
+            runnable_avg: 0,
             cfs_bandwidth: Bandwidth::of(config).map(|bandwidth| CfsBandwidth::new(bandwidth, Time::ZERO)),
             phase: config.phase,
             throttling: Throttling::default(),

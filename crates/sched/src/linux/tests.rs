@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
 
 use super::cfs_rq::Kind;
-use super::throttle::Throttle;
+use super::task_group::Throttle;
 use super::{Bandwidth, Cfs, Eevdf, Fair, Flavor, Settings, TaskId, Tuned, cfs, eevdf};
 
 const CPU: PcpuId = PcpuId(0);
@@ -272,7 +272,7 @@ proptest! {
             holds(Cfs::scaled(rules, 1), &events);
         }
         for &(_, rules) in Eevdf::GENERATIONS {
-            holds(Eevdf { base_slice: Span::from_us(700), rules }, &events);
+            holds(Eevdf::with_base_slice(rules, Span::from_us(700)), &events);
         }
     }
 
@@ -282,7 +282,7 @@ proptest! {
             survives(Cfs::scaled(rules, 1), &events);
         }
         for &(_, rules) in Eevdf::GENERATIONS {
-            survives(Eevdf { base_slice: Span::from_us(700), rules }, &events);
+            survives(Eevdf::with_base_slice(rules, Span::from_us(700)), &events);
         }
     }
 }
@@ -306,7 +306,7 @@ fn shares_follow_weights() {
     }
     shares(Cfs::scaled(cfs::Rules::V6_1, 1));
     for &(_, rules) in Eevdf::GENERATIONS {
-        shares(Eevdf { base_slice: Span::from_us(700), rules });
+        shares(Eevdf::with_base_slice(rules, Span::from_us(700)));
     }
 }
 
@@ -326,7 +326,7 @@ fn classes_decide_who_preempts() {
     for preempts in [
         |running, woken| preempts(Cfs::scaled(cfs::Rules::V6_1, 1), running, woken),
         |running, woken| {
-            preempts(Eevdf { base_slice: Span::from_ms(3), rules: eevdf::Rules::V6_12 }, running, woken)
+            preempts(Eevdf::with_base_slice(eevdf::Rules::V6_12, Span::from_ms(3)), running, woken)
         },
     ] {
         assert!(preempts(Class::Idle, Class::Other));

@@ -6,19 +6,9 @@
 
 use vcpulab_host::{CpuMask, GroupId, PcpuId, Time};
 
-use super::cfs_rq::{CfsRqId, TaskId};
+use super::cfs_rq::{CfsRqId, Task, TaskId};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
-
-/// What is stopped where a limit is used up, and when.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Throttle {
-    /// The queue: its entity leaves the parent's queue at the next decision (to 6.17).
-    Queue,
-    /// Tasks that decisions choose in the throttled queue, as they return to user mode (6.18 to 7.1).
-    Task,
-    /// Tasks as they return to user mode; the queue is throttled as soon as a charge uses up its CPU time (7.2 and later).
-    TaskWhenCharged,
-}
+use super::task_group::Throttle;
 
 impl<F: Flavor> Fair<F> {
     /// Whether a queue and its tasks do not compete, because the queue or an ancestor is throttled.
@@ -119,8 +109,11 @@ impl<F: Flavor> Fair<F> {
             return false;
         }
         self.throttle_work.remove(cpu);
-        let Some(task) = self.curr[cpu].filter(|&task| self.is_queued(task)) else { return false };
-        let entity = self.tasks[task].entity;
+        let Some(task) = self.curr[cpu] else { return false };
+        let Task { entity, throttled, .. } = self.tasks[task];
+        if throttled || !self.is_queued(task) {
+            return false;
+        }
         let q = self.entities[entity].cfs_rq;
         if self.cfs_rqs[q].throttle_count == 0 {
             return false;
@@ -169,7 +162,7 @@ mod tests {
     impl Limited {
         fn new(throttle: Throttle) -> Self {
             let rules = Rules { throttle, ..Rules::V6_12 };
-            let mut fair = Fair::new(Eevdf { base_slice: Span::from_us(700), rules }, 1, Settings::DEFAULT);
+            let mut fair = Fair::new(Eevdf::with_base_slice(rules, Span::from_us(700)), 1, Settings::DEFAULT);
             let outer = fair.add_group(&GroupConfig::NEW);
             let limit = GroupConfig {
                 parent: Some(outer),

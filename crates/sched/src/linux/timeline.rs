@@ -18,8 +18,9 @@ impl<F: Flavor> Fair<F> {
     pub(super) fn set_buddy(&mut self, e: EntityId, buddy: Buddy<F>) {
         let mut up = Some(e);
         while let Some(e) = up.filter(|&e| self.entities[e].on_rq && !self.entities[e].idle) {
-            *buddy(&mut self.cfs_rqs[self.entities[e].cfs_rq]) = Some(e);
-            up = self.parent_entity(e);
+            let q = F::timeline_of(self, e);
+            *buddy(&mut self.cfs_rqs[q]) = Some(e);
+            up = self.parent_entity(e).filter(|_| !self.flavor.is_flat());
         }
     }
 
@@ -30,19 +31,20 @@ impl<F: Flavor> Fair<F> {
         for buddy in buddies {
             let mut up = Some(e);
             while let Some(e) = up {
-                let named = buddy(&mut self.cfs_rqs[self.entities[e].cfs_rq]);
+                let q = F::timeline_of(self, e);
+                let named = buddy(&mut self.cfs_rqs[q]);
                 if *named != Some(e) {
                     break;
                 }
                 *named = None;
-                up = self.parent_entity(e);
+                up = self.parent_entity(e).filter(|_| !self.flavor.is_flat());
             }
         }
     }
 
     /// Inserts an entity into its queue's timeline, behind entities with the same key (`__enqueue_entity`).
     pub(super) fn insert_into_timeline(&mut self, e: EntityId) {
-        let q = self.entities[e].cfs_rq;
+        let q = F::timeline_of(self, e);
         let key = F::timeline_key(&self.entities[e]);
         let behind = |&other: &EntityId| vruntime_diff(F::timeline_key(&self.entities[other]), key) <= 0;
         let position = self.cfs_rqs[q].timeline.partition_point(behind);
@@ -52,39 +54,50 @@ impl<F: Flavor> Fair<F> {
 
     /// Removes an entity from its queue's timeline, if the timeline has it (`__dequeue_entity`).
     pub(super) fn remove_from_timeline(&mut self, e: EntityId) {
-        let q = self.entities[e].cfs_rq;
+        let q = F::timeline_of(self, e);
         if let Some(position) = self.cfs_rqs[q].timeline.iter().position(|&other| other == e) {
             self.cfs_rqs[q].timeline.remove(position);
             F::update_sums(self, q, e, false);
         }
     }
 
-    /// Adds an entity to the counts and the load of its queue.
+    /// Queues an entity: counts it, and inserts it into the timeline unless it is current.
     pub(super) fn account_entity_enqueue(&mut self, e: EntityId, now: Time) {
-        self.update_load_avg(e, now);
-        let cfs_rq = &mut self.cfs_rqs[self.entities[e].cfs_rq];
-        cfs_rq.load += self.entities[e].load.weight;
-        cfs_rq.nr_running += 1;
-        let (current, first) = (cfs_rq.curr == Some(e), cfs_rq.nr_running == 1);
-        self.entities[e].on_rq = true;
-        if !current {
+        let q = self.entities[e].cfs_rq;
+        self.count_entity(e, now);
+        if self.cfs_rqs[q].curr != Some(e) {
             self.insert_into_timeline(e);
         }
-        if first {
-            self.check_enqueue_throttle(self.entities[e].cfs_rq, now);
+        if self.cfs_rqs[q].nr_running == 1 {
+            self.check_enqueue_throttle(q, now);
         }
     }
 
-    /// Subtracts an entity from the counts and the load of its queue.
+    /// Takes an entity off its queue.
     pub(super) fn account_entity_dequeue(&mut self, e: EntityId, now: Time) {
-        self.update_load_avg(e, now);
-        let q = self.entities[e].cfs_rq;
-        if self.cfs_rqs[q].curr != Some(e) {
+        if self.cfs_rqs[self.entities[e].cfs_rq].curr != Some(e) {
             self.remove_from_timeline(e);
         }
-        self.entities[e].on_rq = false;
-        let cfs_rq = &mut self.cfs_rqs[q];
-        cfs_rq.load -= self.entities[e].load.weight;
+        self.uncount_entity(e, now);
+    }
+
+    /// Adds an entity to the counts and the load of its queue.
+    pub(super) fn count_entity(&mut self, e: EntityId, now: Time) {
+        self.update_load_avg(e, now);
+        let entity = &mut self.entities[e];
+        entity.on_rq = true;
+        let cfs_rq = &mut self.cfs_rqs[entity.cfs_rq];
+        cfs_rq.load += entity.load.weight;
+        cfs_rq.nr_running += 1;
+    }
+
+    /// Subtracts an entity from the counts and the load of its queue.
+    pub(super) fn uncount_entity(&mut self, e: EntityId, now: Time) {
+        self.update_load_avg(e, now);
+        let entity = &mut self.entities[e];
+        entity.on_rq = false;
+        let cfs_rq = &mut self.cfs_rqs[entity.cfs_rq];
+        cfs_rq.load -= entity.load.weight;
         cfs_rq.nr_running -= 1;
     }
 }
