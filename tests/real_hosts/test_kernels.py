@@ -276,6 +276,25 @@ def test_requests_that_end_at_ticks_are_warned_of_where_they_do_not() -> None:
     assert warned == ["7.1.1", "7.3.4"]
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "note"),
+    [
+        ("features", "PLACE_LAG NO_RUN_TO_PARITY NEXT_BUDDY", "says NEXT_BUDDY, NO_RUN_TO_PARITY (/sys/kernel"),
+        ("features", "PLACE_LAG RUN_TO_PARITY NO_NEXT_BUDDY", None),
+        ("cgroup_mode", "smp", "says cgroup_mode = smp: here it is concur"),
+        ("cgroup_mode", "up (max) concur", "says cgroup_mode = max: here it is concur"),
+        ("cgroup_mode", "concur", None),
+        ("cgroup_mode", "up smp (concur) max tasks", None),
+        ("cgroup_mode", "", None),
+    ],
+)
+def test_rules_that_somebody_changed_are_named(path: str, value: str, note: str | None) -> None:
+    linux = Linux("7.3.4", {f"/sys/kernel/debug/sched/{path}": value})
+    notes = list(scheduler_warnings(linux, kernel_of(linux)))
+    assert len(notes) == (note is not None)
+    assert note is None or note in notes[0]
+
+
 def test_files_that_tell_the_rules_are_not_left_out_aloud(tmp_path: Path) -> None:
     kernel = f"7.1.13+deb13-amd64\n{FEATURES_OF_7_1}/sys/kernel/sched_ext/state:disabled\n"
     _, notes = imported(tmp_path, vm=vm("web", 1), kernel=f"{kernel}/sys/kernel/debug/sched/nr_migrate:32\n")

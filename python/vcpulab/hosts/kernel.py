@@ -1,5 +1,6 @@
 """The kernel of a Linux host, and whose rules its scheduler of fair threads has here."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -43,6 +44,16 @@ _SHORTENED = (6, 12, 117)
 """The first release of 6.12 that is known to have the shorter base slice of 6.15."""
 _LAST_LONG = "6.14"
 """The last series with the longer base slice, which the first releases of 6.12 have, too."""
+_CHANGED_FEATURES = frozenset(
+    f"NO_{feature}"
+    for feature in (
+        *("PLACE_LAG", "PLACE_DEADLINE_INITIAL", "PLACE_REL_DEADLINE", "RUN_TO_PARITY", "PREEMPT_SHORT", "PICK_BUDDY"),
+        *("DELAY_DEQUEUE", "DELAY_ZERO", "WAKEUP_PREEMPTION"),
+        *("GENTLE_FAIR_SLEEPERS", "START_DEBIT", "LAST_BUDDY", "ALT_PERIOD", "BASE_SLICE"),
+    )
+) | {"NEXT_BUDDY"}
+"""Features of EEVDF and CFS that decide which thread runs, as they are not by default."""
+_CGROUP_MODE = "concur"
 KERNEL_COMMAND = "uname -a > kernel.txt"
 """The command whose output names the kernel."""
 _HZ_COMMAND = "grep CONFIG_HZ= /boot/config-$(uname -r)"
@@ -118,11 +129,18 @@ def scheduler_warnings(linux: Linux, kernel: Kernel | None) -> Iterator[str]:
             "of the rules here are the host's. Predictions hold only for the host without it"
         )
     newer = kernel is not None and kernel.release is not None and kernel.release.series >= HRTICK_SINCE
-    if newer and "NO_HRTICK" in features_of(linux):
+    features = features_of(linux)
+    if newer and "NO_HRTICK" in features:
         yield (
             "NO_HRTICK is among the scheduler's features: on the host a thread's request ends at a tick, and here when "
             "it is used up"
         )
+    changed = sorted(features & _CHANGED_FEATURES)
+    if changed:
+        yield f"no field of a scenario says {', '.join(changed)} (/sys/kernel/debug/sched): here they are as by default"
+    mode = re.fullmatch(r".*\((\w+)\).*|(\w+)", linux.ends_with(CGROUP_MODE) or _CGROUP_MODE)
+    if mode is not None and _CGROUP_MODE not in mode.groups():
+        yield f"no field of a scenario says cgroup_mode = {mode[1] or mode[2]}: here it is {_CGROUP_MODE}, the default"
 
 
 def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
