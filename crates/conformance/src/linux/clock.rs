@@ -29,8 +29,10 @@ impl Clock {
         // How long after the clock was read the line of a switch was written, and whether a wake-up told the clock since
         // the CPU idled.
         let (mut late, mut told) = (0, false);
+        // How long after the clock was read the line of a charge by an interrupt was written.
+        let mut charge_late = 0;
         let mut before = None;
-        for line in lines {
+        for (index, line) in lines.iter().enumerate() {
             let mut clock = line.time_ns;
             match line.event {
                 Event::Waking(..) => woke_at = Some(line.time_ns),
@@ -38,20 +40,32 @@ impl Clock {
                     if let Some((_, charged)) = running.as_mut().filter(|(running, _)| *running == thread) {
                         *charged += ran;
                         clock = (*charged).min(line.time_ns);
+                        if line.interrupt {
+                            charge_late = line.time_ns - clock;
+                        }
                         if let Some(expired) = before {
                             let tick = tick.ns().max(1);
                             ahead.push((expired + tick / 2) / tick * tick - clock);
                         }
                     }
                 }
-                Event::Switch { from, to, .. } => {
-                    let goes_on = running.filter(|&(thread, _)| thread == from.0).map(|(_, charged)| charged);
+                Event::Switch { from, to, in_kernel, .. } => {
+                    let charged = running.filter(|&(thread, _)| thread == from.0).map(|(_, charged)| charged);
+                    // After a limit has stopped a thread, the decision reads the clock again, and mostly charges nobody.
+                    let flagged = index.checked_sub(1).is_some_and(|before| lines[before].flagged);
+                    let in_kernel = in_kernel && !flagged;
+                    let goes_on = charged.filter(|_| !in_kernel);
                     let known = goes_on.or(woke_at.filter(|_| from.0 == 0));
-                    clock = known.unwrap_or(line.time_ns - late).min(line.time_ns);
+                    let least = charged.unwrap_or(i64::MIN);
+                    let estimate = || {
+                        let start = in_kernel.then(|| start_told(lines, index, to.0, charge_late)).flatten();
+                        start.unwrap_or(line.time_ns - late).max(least)
+                    };
+                    clock = known.unwrap_or_else(estimate).min(line.time_ns);
                     if goes_on.is_some() && told {
                         late = line.time_ns - clock;
                     }
-                    told = known.is_some() && (told || goes_on.is_none());
+                    told = known.is_some() && (told || goes_on.is_none()) || in_kernel && told;
                     running = Some((to.0, clock)).filter(|_| to.0 != 0);
                     woke_at = None;
                 }
@@ -77,6 +91,16 @@ impl Clock {
     pub fn written_after(&self, line: &Line, index: usize) -> i64 {
         self.at.get(index).map_or(0, |at| line.time_ns - at)
     }
+}
+
+/// Time at which a thread starts to run at a switch, told by its first charge after that, whose line is written this long after the
+/// clock was read.
+pub fn start_told(lines: &[Line], switch: usize, thread: u32, written_after: i64) -> Option<i64> {
+    let mut after = lines.get(switch + 1..)?.iter();
+    after.find_map(|line| match line.event {
+        Event::Charge(charged, ran) if charged == thread => Some(line.time_ns - written_after - ran),
+        _ => None,
+    })
 }
 
 /// The median.
@@ -129,5 +153,21 @@ mod tests {
         let at = |index| clock.at(index) - clock.at(0) + 1_000;
         // The line of the first switch by a thread came 9 µs after the clock was read.
         assert_eq!([4, 8, 9].map(at), [101_000, 3_010_000, 3_110_000]);
+    }
+
+    #[test]
+    fn a_thread_that_runs_after_a_limit_stopped_another_began_when_its_first_charge_says() {
+        let lines = trace::read(
+            " v-5 (5) [000] d.h1. 7.000000000: sched_stat_runtime: comm=v pid=5 runtime=1000 [ns]
+ v-5 (5) [000] d..2. 7.000001000: sched_switch: prev_comm=v prev_pid=5 prev_prio=120 prev_state=R ==> next_comm=w next_pid=6 next_prio=120
+ w-6 (6) [000] d..2. 7.000021000: sched_stat_runtime: comm=w pid=6 runtime=20000 [ns]
+ w-6 (6) [000] d..2. 7.000030000: sched_switch: prev_comm=w prev_pid=6 prev_prio=120 prev_state=R+ ==> next_comm=v next_pid=5 next_prio=120
+ v-5 (5) [000] d.h1. 7.000125000: sched_stat_runtime: comm=v pid=5 runtime=100000 [ns]
+",
+        )
+        .unwrap();
+        let clock = Clock::of(&lines, Span::from_ms(4));
+        let at = |index| clock.at(index) - clock.at(1);
+        assert_eq!([2, 3, 4].map(at), [20_000, 24_000, 124_000]);
     }
 }

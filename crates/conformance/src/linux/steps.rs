@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
 
 use super::beginning;
+use super::clock::start_told;
 use super::error::LinuxError;
 use super::folder::Setup;
 use super::outcome::{Beginning, Difference, Outcome, Whose};
@@ -141,7 +142,7 @@ struct Replay<'a, S: Steps> {
     charged: i64,
     /// The kernel's clock, as last read.
     clock: i64,
-    /// Time from the clock that the last charge told to the time of its line.
+    /// Time from the clock that the last charge by a timer told to the time of its line.
     written_after: i64,
     /// A wake-up's clock less the time of its line: the last that was told by a charge.
     ahead: i64,
@@ -226,7 +227,7 @@ impl<'a, S: Steps> Replay<'a, S> {
             Event::Wakeup(_) => self.waking = false,
             &Event::Charge(thread, runtime) => self.charge(at, thread, runtime),
             &Event::Switch { from, runnable, in_kernel, to } => {
-                self.switch(line, from, [runnable, in_kernel], to);
+                self.switch(at, from, [runnable, in_kernel], to);
             }
             Event::Migrate(..) | Event::Other => {}
         }
@@ -482,7 +483,6 @@ impl<'a, S: Steps> Replay<'a, S> {
         let now = (self.charged + runtime).max(self.clock);
         self.charged += runtime;
         self.clock = now;
-        self.written_after = line.time_ns - now;
         let before = at.checked_sub(1).map(|before| &self.lines[before].event);
         if line.interrupt || line.depth > 2 || matches!(before, Some(Event::Waking(..))) {
             return;
@@ -502,7 +502,8 @@ impl<'a, S: Steps> Replay<'a, S> {
         }
     }
 
-    fn switch(&mut self, line: &Line, from: (u32, i32), [runnable, in_kernel]: [bool; 2], to: (u32, i32)) {
+    fn switch(&mut self, at: usize, from: (u32, i32), [runnable, in_kernel]: [bool; 2], to: (u32, i32)) {
+        let line = &self.lines[at];
         if self.current.is_some() && self.current == Some(from.0) {
             if !runnable {
                 self.yielding = false;
@@ -513,6 +514,11 @@ impl<'a, S: Steps> Replay<'a, S> {
             } else if in_kernel || (!self.charged_flagged && !self.yielding) {
                 // Nothing asked for a choice, or the thread leaves the kernel: a limit stops the thread, if there is one.
                 self.steps.throttle_task(Time::from_ns(self.clock), CPU);
+            }
+            if in_kernel && !self.charged_flagged {
+                // The decision reads the clock again, and charges nobody.
+                let start = start_told(self.lines, at, to.0, self.written_after);
+                self.clock = start.map_or(self.clock, |start| start.min(line.time_ns).max(self.clock));
             }
         } else if from.0 != 0 {
             self.clock = self.estimate(line);

@@ -152,6 +152,11 @@ impl PolicyContext {
         }
     }
 
+    /// The time that a switch takes.
+    pub fn context_switch(&self) -> crate::Span {
+        self.state.accounts.costs.context_switch_ns
+    }
+
     /// The time until which `p` executes the hypervisor's own code: a switch, an interrupt.
     pub fn hypervisor_until(&self, p: PcpuId) -> Time {
         self.state.hypervisor_until(self.known(p))

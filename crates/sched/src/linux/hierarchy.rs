@@ -164,6 +164,8 @@ pub struct Fair<F: Flavor> {
     pub(super) higher_class: CpuMask,
     /// Whether there are several CPUs, so that loads are averaged.
     pub(super) smp: bool,
+    /// Number of CPUs on which tasks run.
+    pub(super) online: u32,
     /// Whether a task or group is or was idle (`SCHED_IDLE`, `cpu.idle`).
     pub(super) any_idle: bool,
     /// Queues of each CPU whose load their groups include.
@@ -192,6 +194,7 @@ impl<F: Flavor> Fair<F> {
             need_resched: CpuMask::EMPTY,
             higher_class: CpuMask::EMPTY,
             smp: cpus > 1,
+            online: cpus,
             any_idle: false,
             leaf_cfs_rqs: Table::filled(cpus as usize, Vec::new()),
             throttle_work: CpuMask::EMPTY,
@@ -203,6 +206,11 @@ impl<F: Flavor> Fair<F> {
 
     pub(super) fn calc_delta_fair(&self, e: EntityId, delta: u64) -> u64 {
         self.flavor.calc_delta_fair(&self.entities[e], delta)
+    }
+
+    /// Sets the number of CPUs on which tasks run, where other CPUs of the host belong to other schedulers.
+    pub fn set_online(&mut self, cpus: u32) {
+        self.online = cpus;
     }
 
     /// Adds a group. Its parent has been added before.

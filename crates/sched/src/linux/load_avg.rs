@@ -61,7 +61,7 @@ impl<F: Flavor> Fair<F> {
 
     fn calc_group_shares(&self, own: CfsRqId, group: GroupId) -> u64 {
         let (cfs_rq, group) = (&self.cfs_rqs[own], &self.groups[group]);
-        let shares = match self.flavor.group_width(group.runnable_avg, self.curr.len() as u64) {
+        let shares = match self.flavor.group_width(group.runnable_avg, u64::from(self.online)) {
             GroupWidth::Whole => return group.shares,
             GroupWidth::Tasks(width) => group.shares * width / ONE_TASK,
             GroupWidth::Limited(width, most) => (group.shares * width / ONE_TASK).min(most),

@@ -333,6 +333,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             self.cgroups.add_groups(ctx, &mut self.fair);
             self.sched_domains = SchedDomains::new(ctx);
         }
+        self.fair.set_online(ctx.pcpus().len());
         self.util_avg.entry(p);
         self.last_blocked_load_update.entry(p);
         self.timers.add_cpu(ctx, p);
@@ -447,6 +448,11 @@ impl<F: Tuned> Scheduler for Linux<F> {
             if current != idle && self.thread(current).task.is_some_and(|task| self.fair.is_queued(task)) {
                 self.cfs_tasks.insert(p, current);
             }
+        }
+        if next != current && self.fair.hrtick_at(p).is_some() {
+            // The timer of the request starts once the switch is over.
+            let switched = ctx.hypervisor_until(p).max(ctx.now()) + ctx.context_switch();
+            self.fair.hrtick_start(switched, p);
         }
         self.idle_cpus.put(p, next == idle);
         if (current == idle) != (next == idle) {
