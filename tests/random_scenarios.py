@@ -10,7 +10,7 @@ import vcpulab
 from support import ROOT
 from vcpulab.errors import ScenarioError
 from vcpulab.scenario.catalogue import schedulers
-from vcpulab.scenario.parameters import Param
+from vcpulab.scenario.parameters import Generation, Param, Scope
 from vcpulab.scenario.problems import Problem
 
 SCHEMA = json.loads((ROOT / "schema/scenario.schema.json").read_text(encoding="utf-8"))
@@ -44,7 +44,7 @@ class Draft:
         self.random = random
         self.is_kvm = random.random() < 0.45
         self.has_network = random.random() < 0.6
-        names = [scheduler["name"] for scheduler in schedulers()]
+        names = [scheduler.name for scheduler in schedulers()]
         linux = ["linux-cfs", "linux-eevdf"]
         self.scheduler = random.choice(linux if self.is_kvm else [name for name in names if name not in linux])
         self.generation = self.any_generation(self.scheduler)
@@ -97,25 +97,23 @@ class Draft:
             return self.integer(schema.get("minimum", 0), most if self.chance(0.07) else min(most, 20))
         return None
 
-    def parameters(self, generation: Table, scope: str, probability: float) -> Table:
-        given = (param for param in generation["params"] if param["scope"] == scope and self.chance(probability))
-        drawn = {param["name"]: self.parameter(param) for param in given}
+    def parameters(self, generation: Generation, scope: Scope, probability: float) -> Table:
+        drawn = {name: self.parameter(p) for name, p in generation.of_scope(scope).items() if self.chance(probability)}
         return {name: value for name, value in drawn.items() if value is not None}
 
     def parameter(self, param: Param) -> Any:
-        if param["kind"] == "choice":
-            return self.random.choice(param["choices"])
-        if param["kind"] == "flag":
+        if param.kind == "choice":
+            return self.random.choice(param.choices)
+        if param.kind == "flag":
             return self.random.choice([0, 1, True, False])
-        if param["kind"] == "int":
-            if param["also"] and self.chance(0.2):
-                return param["also"][0]
-            return self.integer(param["min"], min(param["max"], 10**13))
+        if param.kind == "int":
+            if param.also and self.chance(0.2):
+                return param.also[0]
+            return self.integer(param.min, min(param.max, 10**13))
         return None
 
-    def any_generation(self, scheduler: str) -> Table:
-        generations = next(one["generations"] for one in schedulers() if one["name"] == scheduler)
-        return self.random.choice(generations)
+    def any_generation(self, scheduler: str) -> Generation:
+        return self.random.choice(next(one.generations for one in schedulers() if one.name == scheduler))
 
     # ---- tables ----
 
@@ -156,7 +154,7 @@ class Draft:
 
     def host(self) -> Table:
         random, properties = self.random, DEFINITIONS["Host"]["properties"]
-        host: Table = {"scheduler": self.scheduler, "generation": self.generation["name"]}
+        host: Table = {"scheduler": self.scheduler, "generation": self.generation.name}
         host["profile"] = random.choice(PROFILES)
         if self.is_kvm:
             host |= {"hypervisor": "kvm", "cgroups": random.choice([1, 2, 2])}
@@ -203,11 +201,11 @@ class Draft:
 
     def pool(self) -> Table:
         first = self.random.randrange(1, self.pcpus)
-        others = [one["name"] for one in schedulers() if not one["name"].startswith(("linux-", "arinc"))]
+        others = [one.name for one in schedulers() if not one.name.startswith(("linux-", "arinc"))]
         scheduler = self.random.choice(others)
         generation = self.any_generation(scheduler)
         self.pools["p1"] = generation
-        table = {"pcpus": f"{first}-{self.pcpus - 1}", "scheduler": scheduler, "generation": generation["name"]}
+        table = {"pcpus": f"{first}-{self.pcpus - 1}", "scheduler": scheduler, "generation": generation.name}
         return {"p1": table | self.parameters(generation, "global", 0.2)}
 
     def cgroups(self) -> Table:

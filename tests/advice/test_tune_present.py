@@ -13,36 +13,34 @@ from vcpulab.scenario.catalogue import schedulers
 from vcpulab.scenario.parameters import Param
 
 HOG = {"app": [{"kind": "hog"}]}
-CASES = [(policy["name"], generation["name"]) for policy in schedulers() for generation in policy["generations"]]
+CASES = [(policy.name, generation.name) for policy in schedulers() for generation in policy.generations]
 
 
 def _value(param: Param, random: Random) -> Any:
     """Some value that a parameter may have; a flag in any of its spellings."""
-    if param["kind"] == "choice":
-        return random.choice(param["choices"])
-    if param["kind"] == "flag":
+    if param.kind == "choice":
+        return random.choice(param.choices)
+    if param.kind == "flag":
         return random.choice([0, 1, False, True])
-    if param["kind"] != "int":
+    if param.kind != "int":
         return None
-    low, high = param["min"], param["max"]
-    near = param["default"] if isinstance(param["default"], int) else low
+    low, high = param.min, param.max
+    near = param.default if isinstance(param.default, int) else low
     return random.choice([low, random.randint(low, high), min(high, max(low, near + random.randint(1, 9)))])
 
 
 def _scenarios(scheduler: str, generation: str, random: Random) -> list[vcpulab.Scenario]:
     """A scenario for each parameter of a scheduler, which has some value, those that check refuses left out."""
-    (found,) = (
-        one for p in schedulers() if p["name"] == scheduler for one in p["generations"] if one["name"] == generation
-    )
+    (found,) = (one for p in schedulers() if p.name == scheduler for one in p.generations if one.name == generation)
     host: dict[str, Any] = {"pcpus": 4, "scheduler": scheduler, "generation": generation}
     host |= {"hypervisor": "kvm"} if scheduler.startswith("linux-") else {}
     made = []
-    for param in found["params"]:
+    for param in found.params:
         value = _value(param, random)
         table = {**HOG, "vcpus": random.choice([1, 2])}
         document: dict[str, Any] = {"name": "drawn", "host": {**host}, "domain": {"a": table, "b": HOG}}
-        where = document["host"] if param["scope"] == "global" else table
-        where[param["name"]] = value
+        where = document["host"] if param.scope == "global" else table
+        where[param.name] = value
         try:
             made += [] if value is None else [vcpulab.Scenario.from_dict(document)]
         except ScenarioError:

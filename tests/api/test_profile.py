@@ -26,11 +26,11 @@ app = [{ kind = "hog" }]
 
 
 def profile_text(name: str = "dl360") -> str:
-    profile = next(profile for profile in vcpulab.profiles() if profile["name"] == name)
-    lines = [f"doc = {json.dumps(profile['doc'])}"]
-    for constant in [{"name": "pcpus", **profile["pcpus"]}, {}, *profile["constants"]]:
-        fields = (f"{key} = {json.dumps(constant[key])}" for key in ("value", "kind", "source") if constant)
-        lines.append(f"{constant['name']} = {{ {', '.join(fields)} }}" if constant else "[constants]")
+    profile = next(profile for profile in vcpulab.profiles() if profile.name == name)
+    lines = [f"doc = {json.dumps(profile.doc)}"]
+    for constant in (profile.pcpus, None, *profile.constants.values()):
+        fields = (f"{key} = {json.dumps(getattr(constant, key))}" for key in ("value", "kind", "source") if constant)
+        lines.append(f"{constant.name} = {{ {', '.join(fields)} }}" if constant else "[constants]")
     return "\n".join(lines) + "\n"
 
 
@@ -84,7 +84,7 @@ def test_a_measured_profile_can_be_used_and_says_what_was_measured(folder: Path,
 
 
 def test_a_measured_profile_has_the_topology_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = next(profile for profile in vcpulab.profiles() if profile["name"] == "generic")
+    base = next(profile for profile in vcpulab.profiles() if profile.name == "generic")
     found = json.loads(_engine.measure())
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     places = {"sockets": 2, "cores": 2, "threads": 2, "nodes": 2, "numbering": "spread"}
@@ -99,7 +99,7 @@ def test_a_measured_profile_has_the_topology_of_the_machine(monkeypatch: pytest.
 
 
 def test_a_measured_profile_has_constants_that_its_base_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = next(profile for profile in vcpulab.profiles() if profile["name"] == "generic")
+    base = next(profile for profile in vcpulab.profiles() if profile.name == "generic")
     found = json.loads(_engine.measure())
     name = "smt_memory_beside_io_percent"
     said = {"value": 71, "low": 70, "high": 73, "samples": 7, "how": "beside each other"}
@@ -115,7 +115,7 @@ def test_a_measured_profile_has_constants_that_its_base_has_not(monkeypatch: pyt
 )
 def test_what_is_not_measured_fits_what_is(monkeypatch: pytest.MonkeyPatch, name: str, other: str, value: int) -> None:
     """On a busy machine the one shows and the other does not, and the base's would be on the wrong side of it."""
-    base = next(profile for profile in vcpulab.profiles() if profile["name"] == "generic")
+    base = next(profile for profile in vcpulab.profiles() if profile.name == "generic")
     found = json.loads(_engine.measure())
     said = {"value": value, "low": value, "high": value, "samples": 7, "how": "a walk"}
     constants = {kind: found["constants"][kind] for kind in found["constants"] if kind != name} | {other: said}

@@ -32,7 +32,7 @@ def test_scenarios_are_drawn_from_the_whole_schema() -> None:
     definitions = SCHEMA["$defs"]
     kinds = [one["properties"]["kind"]["const"] for kind in ("App", "Client") for one in definitions[kind]["oneOf"]]
     assert [kind for kind in kinds if f'"{kind}"' not in drawn] == []
-    parameters = {param["name"] for one in schedulers() for g in one["generations"] for param in g["params"]}
+    parameters = {param.name for one in schedulers() for g in one.generations for param in g.params}
     fields = {*definitions["Host"]["properties"], *definitions["Domain"]["properties"]} - parameters
     # Copies are written out, and the last two are not drawn.
     missing = fields - {"count", "bare_metal", "idle_tick_at"} - set(re.findall(r'"(\w+)":', drawn))

@@ -704,22 +704,22 @@ NUMBERS = {
 """What `xl(1)` of Xen 4.17 takes, for a domain of two vCPUs."""
 
 SETTINGS = [
-    (policy["name"], generation["name"], generation["toolstack"], param)
+    (policy.name, generation.name, generation.tools, param)
     for policy in schedulers()
-    for generation in policy["generations"]
-    for param in generation["params"]
-    if param["kind"] != "timetable"
+    for generation in policy.generations
+    for param in generation.params
+    if param.kind != "timetable"
 ]
 
 
 def values_of(param: Param) -> "st.SearchStrategy[Any]":
-    if param["kind"] == "choice":
-        return st.sampled_from(param["choices"])
-    if param["kind"] == "flag":
+    if param.kind == "choice":
+        return st.sampled_from(param.choices)
+    if param.kind == "flag":
         return st.integers(0, 1)
-    low, high = param["min"], param["max"]
+    low, high = param.min, param.max
     return st.one_of(
-        st.sampled_from([low, high, *param["also"]]), st.integers(low, min(high, low + 1000)), st.integers(low, high)
+        st.sampled_from([low, high, *param.also]), st.integers(low, min(high, low + 1000)), st.integers(low, high)
     )
 
 
@@ -727,23 +727,22 @@ def values_of(param: Param) -> "st.SearchStrategy[Any]":
 @given(st.data())
 def test_every_value_of_every_parameter_is_typed_as_the_tool_takes_it_or_refused(data: st.DataObject) -> None:
     scheduler, generation, tools, param = data.draw(st.sampled_from(SETTINGS))
-    name, value = param["name"], data.draw(values_of(param))
+    name, value = param.name, data.draw(values_of(param))
     written = f"{name} = {json.dumps(value)}"
     host = f'scheduler = "{scheduler}"\ngeneration = "{generation}"\n'
     try:
         steps = typed(
-            host + (written if param["scope"] == "global" else ""),
-            "vcpus = 2\n" + (written if param["scope"] == "domain" else ""),
+            host + (written if param.scope == "global" else ""),
+            "vcpus = 2\n" + (written if param.scope == "domain" else ""),
         )
     except ScenarioError:
         # It does not go together with the other parameters.
         return
-    how = tools["set"].get(name, {})
-    expected = str(value // how.get("unit", 1)) if isinstance(value, int) else value
+    expected = str(value // tools.unit_of(name)) if isinstance(value, int) else value
     set_to = re.split(r"[\s=\"']+", " ".join(step.text for step in steps if step.how in ("run", "boot")))
     refused = [step for step in steps if step.how == "cannot" and re.search(rf"\b{name}\b", step.text)]
     # A new domain of SEDF's has its defaults, and no command sets one of them alone.
-    has_already = scheduler == "sedf" and value == param["default"] and not refused
+    has_already = scheduler == "sedf" and value == param.default and not refused
     assert has_already or bool(refused) != (expected in set_to), "it is either set or refused"
     for step in steps:
         words = shlex.split(step.text) if step.how == "run" else []

@@ -79,7 +79,7 @@ def test_wrong_answers_are_told(command: Vcpulab, arguments: list[str], said: st
 
 
 def test_every_scheduler_that_is_offered_makes_a_valid_file(command: Vcpulab, tmp_path: Path) -> None:
-    offered = [one["name"] for one in schedulers() if one["name"] not in ("arinc653", "null")]
+    offered = [one.name for one in schedulers() if one.name not in ("arinc653", "null")]
     for name in offered:
         made = command("init", f"{name}.toml", "--like", "--scheduler", name)
         assert made.returncode == 0, (name, made.stderr)

@@ -19,6 +19,7 @@ from vcpulab.hypervisors.commands import commands, new_steps
 from vcpulab.hypervisors.commands import typed as command_steps
 from vcpulab.hypervisors.settings import Params, difference
 from vcpulab.hypervisors.steps import Step, script
+from vcpulab.scenario.parameters import Setter, Tools
 
 HOST = """\
 [run]
@@ -505,7 +506,7 @@ def test_back_to_what_the_kernel_has() -> None:
 def test_sysctls_of_older_kernels_are_in_the_unit_of_their_names() -> None:
     """Before 5.13 tunables are sysctls, in ns but for the bandwidth slice."""
     names = {"latency_us": "kernel.sched_latency_ns", "bandwidth_slice_us": "kernel.sched_cfs_bandwidth_slice_us"}
-    tools = {"set": {name: {"by": "host", "name": f"sysctl {sysctl}="} for name, sysctl in names.items()}}
+    tools = Tools("", setters={name: Setter("host", f"sysctl {sysctl}=") for name, sysctl in names.items()})
 
     def steps(before: Scenario, after: Scenario) -> list[Step]:
         change = difference(before, after)

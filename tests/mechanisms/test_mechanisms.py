@@ -211,8 +211,8 @@ def test_an_emulated_disk_costs_who_emulates_it() -> None:
     def per_request_ns(result: vcpulab.Run, domain: str) -> float:
         return used(result, domain) / 100 * 10e9 / requests(result, "guest")
 
-    [profile] = (profile for profile in vcpulab.profiles() if profile["name"] == "i3-370m")
-    cost = {constant["name"]: constant["value"] for constant in profile["constants"]}
+    [profile] = (profile for profile in vcpulab.profiles() if profile.name == "i3-370m")
+    cost = {name: constant.value for name, constant in profile.constants.items()}
     # Dom0 pays for emulation, request by request, and pays nothing for it where a stub domain does.
     extra_ns = per_request_ns(emulated, "dom0") - per_request_ns(split, "dom0")
     assert extra_ns == pytest.approx(cost["emulation_ns"], rel=0.05)

@@ -189,8 +189,8 @@ def test_hosts_without_a_topology_are_as_fast_as_before(profile: str) -> None:
         domains = vcpulab.run(vcpulab.Scenario.from_dict(document)).df_domains()
         return int(domains["running_ns"].sum()), int(domains["work_ns"].sum())
 
-    known = next(known for known in vcpulab.profiles() if known["name"] == profile)["constants"]
-    hardware = {c["name"]: 100 for c in known if c["name"].startswith("smt_")} | {"node_mb_per_s": 0}
+    known = next(known for known in vcpulab.profiles() if known.name == profile).constants
+    hardware = {constant: 100 for constant in known if constant.startswith("smt_")} | {"node_mb_per_s": 0}
     gotten, done = ran({})
     assert (gotten, done) == ran(hardware)
     assert gotten == done

@@ -115,8 +115,8 @@ def numbers(release: str) -> tuple[int, int]:
 
 def registered(scheduler: str, generation: str) -> str:
     """The generation, or the nearest older one that the registry has, or else its oldest."""
-    (policy,) = (policy for policy in schedulers() if policy["name"] == scheduler)
-    names: list[str] = [entry["name"] for entry in policy["generations"]]
+    (policy,) = (policy for policy in schedulers() if policy.name == scheduler)
+    names = [entry.name for entry in policy.generations]
     return next((name for name in reversed(names) if numbers(name) <= numbers(generation)), names[0])
 
 

@@ -141,7 +141,7 @@ def test_rules_are_those_of_the_point_release(scheduler: str, version: str, name
     found = rules_of(scheduler, {"xen_version": version})
     assert found is not None
     generation = generation_of(scheduler, named)
-    assert (found.generation, generation and generation["name"]) == (named, rules)
+    assert (found.generation, generation and generation.name) == (named, rules)
     major, _, rest = version.partition(".")
     minor = rest[:2].strip(".-")
     parts = {"xen_major": major, "xen_minor": minor, "xen_extra": rest[len(minor) :]}

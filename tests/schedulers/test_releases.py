@@ -21,7 +21,7 @@ RULES = {
 def test_credit2_of_a_release_has_its_rules(release: str, rules: str) -> None:
     found = generation_of("credit2", release)
     assert found is not None
-    assert found["name"] == rules
+    assert found.name == rules
 
 
 def test_a_release_without_the_scheduler_has_no_generation() -> None:

@@ -58,8 +58,8 @@ def _weights(*sides: Model) -> Iterator[str]:
 
 def _default(host: Host, name: str) -> int | str | None:
     generation = generation_of(host.scheduler, host.generation)
-    params = generation["params"] if generation else ()
-    return next((param["default"] for param in params if param["name"] == name and param["scope"] == "domain"), None)
+    param = generation.of_scope("domain").get(name) if generation else None
+    return param.default if param is not None else None
 
 
 def _limits(*sides: Model) -> Iterator[str]:

@@ -164,7 +164,7 @@ def _can_have_pool(scenario: Model, names: Sequence[str]) -> bool:
     return (
         host.hypervisor == "xen"
         and generation is not None
-        and generation["toolstack"]["tool"] == HAS_POOLS
+        and generation.tools.tool == HAS_POOLS
         and DOM0 not in names
         and not any(domain.driver_domain or domain.pool != POOL_0 for domain in domains)
     )
@@ -174,7 +174,7 @@ def _pooled(scenario: Model, names: Sequence[str], own: Sequence[int]) -> Isolat
     """The isolation by a pool of these pCPUs with the scheduler and parameters of the host."""
     host = scenario.host
     generation = generation_of(host.scheduler, host.generation)
-    params = [param["name"] for param in generation["params"] if param["scope"] == "global"] if generation else []
+    params = generation.of_scope("global") if generation else {}
     pool = f"only-{names[0][:_NAME_LONG]}"
     while pool in scenario.pools:
         pool += "x"

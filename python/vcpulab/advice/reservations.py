@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
-from typing import Any
 
 from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.parameters import Generation
 
 _MS_NS = 1_000_000
 
@@ -80,25 +80,26 @@ def reservations() -> Mapping[str, Reservation]:
         >>> reservations()["rtds"].fields
         ('period_us', 'budget_us', 'extratime')
     """
-    usual = {policy["name"]: next(g for g in policy["generations"] if g["default"]) for policy in schedulers()}
-    by_name = {name: _reservation(generation) for name, generation in usual.items()}
+    by_name = {scheduler.name: _reservation(scheduler.default) for scheduler in schedulers()}
     return {name: reservation for name, reservation in by_name.items() if reservation is not None}
 
 
-def _reservation(generation: Mapping[str, Any]) -> Reservation | None:
+def _reservation(generation: Generation) -> Reservation | None:
     """The reservation that the roles of a generation's parameters make."""
-    params = {param["role"]["name"]: param for param in generation["params"] if param["role"] is not None}
+    params = {param.role.name: param for param in generation.params if param.role is not None}
     if "reserved-time" not in params:
         return None
     amount, extra = params["reserved-time"], params["extra-time"]
-    typed = generation["toolstack"]["set"].get(amount["name"], {})
+    assert amount.role is not None, "the role is its key"
+    assert amount.role.unit_ns is not None, "a reserved time has a unit"
+    assert extra.role is not None, "the role is its key"
     return Reservation(
-        amount["name"],
-        params["reserved-period"]["name"],
-        extra["name"],
-        amount["role"]["unit_ns"],
-        amount["min"],
-        typed.get("unit", 1),
-        extra["role"]["by_default"],
-        tuple(params[role]["name"] for role in ("reserved-latency",) if role in params),
+        amount.name,
+        params["reserved-period"].name,
+        extra.name,
+        amount.role.unit_ns,
+        amount.min,
+        generation.tools.unit_of(amount.name),
+        bool(extra.role.by_default),
+        tuple(params[role].name for role in ("reserved-latency",) if role in params),
     )

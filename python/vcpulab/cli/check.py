@@ -145,7 +145,7 @@ def _whole(text: str, least: int, most: int) -> int:
 
 def _scheduler(text: str) -> str:
     """The scheduler's name, if a scenario needs nothing else of that scheduler."""
-    names = [scheduler["name"] for scheduler in schedulers() if scheduler["name"] not in ("arinc653", "null")]
+    names = [scheduler.name for scheduler in schedulers() if scheduler.name not in ("arinc653", "null")]
     if text not in names:
         hint = did_you_mean(text, names)
         raise RequestError(field="scheduler", found=text, allowed=", ".join(names), hint=hint)

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,8 +17,10 @@ from vcpulab.errors import RequestError
 from vcpulab.plugins import offered
 from vcpulab.policy import ENTRY_POINTS, OwnPolicy, Policies
 from vcpulab.results.statistics import number as number_text
+from vcpulab.scenario.catalogue import Profile
 from vcpulab.scenario.catalogue import profiles as all_profiles
 from vcpulab.scenario.catalogue import schedulers as all_schedulers
+from vcpulab.scenario.parameters import Param, RegisteredScheduler
 from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 
@@ -30,19 +32,19 @@ def schedulers(name: str | None = None, /, *, format: TableOrJson = "table") -> 
     Args:
         name: Only this one; it may be a policy in a file, FILE.py:CLASS.
     """
-    listed = all_schedulers()
+    listed: list[dict[str, Any]] = json.loads(_engine.schedulers())
     if name is not None:
         listed = [scheduler for scheduler in listed if scheduler["name"] == name]
         own = [] if listed else Policies(Path())(name)
         if isinstance(own, OwnPolicy):
             listed = [json.loads(_engine.declare(own))]
         elif not listed:
-            names = [*(scheduler["name"] for scheduler in all_schedulers()), *own]
+            names = [*(scheduler.name for scheduler in all_schedulers()), *own]
             raise RequestError(found=name, allowed=f"one of {', '.join(names)}, or FILE.py:CLASS")
     if format == "json":
         print(as_json(listed))
     else:
-        _show_schedulers(listed)
+        _show_schedulers(map(RegisteredScheduler.from_data, listed))
         if name is None and (names := offered(ENTRY_POINTS)):
             print(f"offered by installed packages: {', '.join(names)}")
 
@@ -61,9 +63,7 @@ def list_profiles(*, format: TableOrJson = "table") -> None:
     if format == "json":
         print(_engine.profiles())
     else:
-        page.show_table(
-            Table("", ["profile", "machine"], [[p["name"], p["doc"]] for p in all_profiles()], text_columns=2)
-        )
+        page.show_table(Table("", ["profile", "machine"], [[p.name, p.doc] for p in all_profiles()], text_columns=2))
 
 
 @command("show", "vcpulab profile show lp200r", parent=profile)
@@ -77,7 +77,7 @@ def show_profile(name: str, /, *, format: TableOrJson = "table") -> None:
     if format == "json":
         print(as_json(constants))
     else:
-        _show_profile(constants)
+        _show_profile(Profile.from_data(constants))
 
 
 @command("measure", "vcpulab profile measure --out this-machine.toml", parent=profile)
@@ -91,7 +91,7 @@ def measure_profile(*, base: str = "generic", out: Out = None, force: Force = Fa
     from vcpulab.scenario.measured import measure
 
     files.check_new(out, force=force)
-    measured = measure(_profile(base))
+    measured = measure(Profile.from_data(_profile(base)))
     for constant, reason in measured.missing.items():
         terminal.warn(f"{constant}: not measured: {reason}")
     if out is None:
@@ -104,12 +104,15 @@ def measure_profile(*, base: str = "generic", out: Out = None, force: Force = Fa
 
 
 def _profile(name: str) -> dict[str, Any]:
-    listed = all_profiles()
+    """A profile as the engine lists it."""
+    listed: list[dict[str, Any]] = json.loads(_engine.profiles())
     profile = next((built_in for built_in in listed if built_in["name"] == name), None)
     if profile is None and not name.endswith(".toml"):
-        names = ", ".join(built_in["name"] for built_in in listed)
+        names = ", ".join(built_in.name for built_in in all_profiles())
         raise RequestError(found=name, allowed=f"one of {names}, or a file (`*.toml`)")
-    return profile or json.loads(_engine.read_profile(name))
+    if profile is None:
+        profile = json.loads(_engine.read_profile(name))
+    return profile
 
 
 @command("schema", "vcpulab schema")
@@ -174,39 +177,38 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     print(app().generate_completion(shell=shell))
 
 
-def _show_schedulers(schedulers: Sequence[Mapping[str, Any]]) -> None:
+def _show_schedulers(schedulers: Iterable[RegisteredScheduler]) -> None:
     """Prints each scheduler with its parameters, and the generations of parameters that not all generations have."""
     for scheduler in schedulers:
-        generations = [generation["name"] for generation in scheduler["generations"]]
-        print(f"{scheduler['name']}: {scheduler['doc']}")
-        usual = next(generation["name"] for generation in scheduler["generations"] if generation["default"])
-        print(f"  generations: {', '.join(generations)} (default: {usual})")
-        for generation in scheduler["generations"]:
-            if generation["releases"] != [generation["name"]]:
-                print(f"    {generation['name']}: {', '.join(generation['releases'])}")
+        generations = [generation.name for generation in scheduler.generations]
+        print(f"{scheduler.name}: {scheduler.doc}")
+        print(f"  generations: {', '.join(generations)} (default: {scheduler.default.name})")
+        for generation in scheduler.generations:
+            if generation.releases != (generation.name,):
+                print(f"    {generation.name}: {', '.join(generation.releases)}")
         owners: dict[str, list[str]] = {}
-        for generation in scheduler["generations"]:
-            for param in sorted(generation["params"], key=lambda param: param["scope"] != "global"):
-                owners.setdefault(_param(param), []).append(generation["name"])
+        for generation in scheduler.generations:
+            for param in sorted(generation.params, key=lambda param: param.scope != "global"):
+                owners.setdefault(_param(param), []).append(generation.name)
         for text, names in owners.items():
             print(text + ("" if names == generations else f"\n      only: {', '.join(names)}"))
         print()
 
 
-def _param(param: Mapping[str, Any]) -> str:
-    default = "no default" if param["default"] is None else f"default {json.dumps(param['default'])}"
-    unit = f" {param['unit']}" if param["unit"] else ""
-    scope = "per domain" if param["scope"] == "domain" else param["scope"]
-    return f"  {param['name']}: {scope}, {default}{unit}; allowed: {param['allowed']}\n      {param['doc']}"
+def _param(param: Param) -> str:
+    default = "no default" if param.default is None else f"default {json.dumps(param.default)}"
+    unit = f" {param.unit}" if param.unit else ""
+    scope = "per domain" if param.scope == "domain" else param.scope
+    return f"  {param.name}: {scope}, {default}{unit}; allowed: {param.allowed}\n      {param.doc}"
 
 
-def _show_profile(profile: Mapping[str, Any]) -> None:
+def _show_profile(profile: Profile) -> None:
     """Prints a hardware profile with its constants."""
-    print(f"{profile['name']}: {profile['doc']}\n")
-    for constant in [{"name": "pcpus", "doc": "Number of pCPUs.", **profile["pcpus"]}, *profile["constants"]]:
-        print(f"  {constant['name']} = {constant['value']}")
-        print(f"      {constant['doc']}")
-        print(f"      {constant['kind']}: {constant['source']}")
+    print(f"{profile.name}: {profile.doc}\n")
+    for constant in (profile.pcpus, *profile.constants.values()):
+        print(f"  {constant.name} = {constant.value}")
+        print(f"      {constant.doc}")
+        print(f"      {constant.kind}: {constant.source}")
 
 
 def _show_measured(constants: Mapping[str, Mapping[str, Any]]) -> None:

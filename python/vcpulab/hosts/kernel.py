@@ -191,11 +191,11 @@ def assumed_params(kernel: Kernel | None, listed: Collection[str], pcpus: int) -
         base_slice_us 3000
     """
     rules = generation_of(EEVDF) if kernel is None else generation_of(kernel.scheduler, kernel.generation)
-    defaults = {} if rules is None else {param["name"]: param["default"] for param in rules["params"]}
+    defaults = {} if rules is None else rules.defaults
     release = None if kernel is None else kernel.release
     if "hz" not in listed:
         usual = None if release is None else release.hz
-        value = int(defaults.get("hz", 0)) if usual is None else usual
+        value = int(defaults.get("hz") or 0) if usual is None else usual
         origin = "" if usual is None or release is None else f"{release.origin} usually have that many ticks a second; "
         yield Assumed(
             "hz",
@@ -240,7 +240,7 @@ def _params(scheduler: str, generation: str | None) -> tuple[str, frozenset[str]
     """The name of a generation of Linux's schedulers, and its parameters."""
     rules = generation_of(scheduler, generation)
     assert rules is not None
-    return rules["name"], frozenset(param["name"] for param in rules["params"])
+    return rules.name, frozenset(rules.defaults)
 
 
 def halt_poll_us(settings: Mapping[str, str]) -> int | None:

@@ -119,11 +119,11 @@ _Step = tuple[tuple[int, int, int], str, str]
 def _steps() -> list[_Step]:
     """The generations of both schedulers in the order of the releases that have them."""
     return sorted(
-        ((int(match[1]), int(match[2]), int(match[3] or 0)), policy["name"], generation["name"])
+        ((int(match[1]), int(match[2]), int(match[3] or 0)), policy.name, generation.name)
         for policy in schedulers()
-        if policy["name"] in POLICIES
-        for generation in policy["generations"]
-        for text in generation["releases"]
+        if policy.name in POLICIES
+        for generation in policy.generations
+        for text in generation.releases
         if (match := _FIRST.match(text))
     )
 
@@ -145,7 +145,7 @@ def _first_of_eevdf(steps: Sequence[_Step]) -> int:
 
 def _default(steps: Sequence[_Step]) -> int:
     rules = generation_of(EEVDF)
-    name = "" if rules is None else rules["name"]
+    name = "" if rules is None else rules.name
     return next(position for position, (_, scheduler, generation) in enumerate(steps) if generation == name)
 
 

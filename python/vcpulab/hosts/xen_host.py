@@ -124,7 +124,7 @@ class XenHost:
 
     def params(self, pool: Pool) -> dict[str, Param]:
         """The parameters of a pool's scheduler by name, those of the scheduler as a whole and those of domains."""
-        return {param["name"]: param for param in params_of(pool.scheduler, self.info.settings)}
+        return {param.name: param for param in params_of(pool.scheduler, self.info.settings)}
 
     def fields_of(self, name: str, domain: Domain, vcpus: int, placed: PcpuMap, notes: list[str]) -> dict[str, Any]:
         """The fields of a domain of a scenario, but for what runs in it: its pool, parameters and affinities.
@@ -140,7 +140,7 @@ class XenHost:
         fields: dict[str, Any] = {"vcpus": vcpus}
         if pool is not self.pools[0]:
             fields["pool"] = pool.key
-        params = {param: spec for param, spec in self.params(pool).items() if spec["scope"] == "domain"}
+        params = {param: spec for param, spec in self.params(pool).items() if spec.scope == "domain"}
         fields |= accepted(name, domain.params, params, vcpus, notes=notes, path=domain.scheduled_by)
         for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):
             cpu_sets = [placed.set_of(mask, f"{kind} of {name}", notes) for mask in masks]

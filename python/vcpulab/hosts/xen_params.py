@@ -7,7 +7,7 @@ from typing import Any
 
 from vcpulab.formats.xl_sched import Sched
 from vcpulab.hosts.left_out import left_out
-from vcpulab.scenario.parameters import Param, accepts
+from vcpulab.scenario.parameters import Param
 
 _VALUE = re.compile(r"(?P<number>\d{1,12})(?P<unit>us|ms|s|)")
 _UNITS_US = {"us": 1, "ms": 1000, "s": 1_000_000}
@@ -40,25 +40,23 @@ def scheduler_params(sched: Sched, scheduler: str, params: Iterable[Param], note
         >>> from vcpulab.scenario.catalogue import generation_of
         >>> printed = {"tslice": "30ms", "ratelimit": "1ms", "migration-delay": "0us", "mystery": "7us"}
         >>> notes = []
-        >>> scheduler_params(Sched("Pool-0", "credit", printed), "credit", generation_of("credit")["params"], notes)
+        >>> scheduler_params(Sched("Pool-0", "credit", printed), "credit", generation_of("credit").params, notes)
         {'tslice_ms': 30, 'ratelimit_us': 1000, 'migration_delay_us': 0}
         >>> notes
         ['pool Pool-0: mystery `7us` is left out: credit has no such parameter here']
     """
     owner = f"pool {sched.pool}" if sched.pool else scheduler
-    by_printed = {
-        param["name"].removesuffix(f"_{param['unit']}"): param for param in params if param["scope"] == "global"
-    }
+    by_printed = {param.name.removesuffix(f"_{param.unit}"): param for param in params if param.scope == "global"}
     values = {}
     for printed, text in sched.parameters.items():
         param = by_printed.get(printed.replace("-", "_"))
-        value = None if param is None else _value(text, param["unit"])
+        value = None if param is None else _value(text, param.unit)
         if param is None:
             notes.append(left_out(owner, printed, text, f"{scheduler} has no such parameter here"))
         elif value is None:
-            notes.append(left_out(owner, printed, text, f"allowed: {param['allowed']} {param['unit']}".rstrip()))
+            notes.append(left_out(owner, printed, text, f"allowed: {param.allowed} {param.unit}".rstrip()))
         else:
-            values[param["name"]] = value
+            values[param.name] = value
     return values
 
 
@@ -140,7 +138,7 @@ def accepted(
         elif param == "cap" and value > 100 * vcpus:
             reason = f"it limits nothing with {vcpus} vCPU{'s' * (vcpus > 1)} online"
         else:
-            reason = None if accepts(params[param], value) else f"allowed: {params[param]['allowed']}"
+            reason = None if params[param].accepts(value) else f"allowed: {params[param].allowed}"
         if reason is None:
             taken[param] = value
         else:

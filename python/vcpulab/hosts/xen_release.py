@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from vcpulab.scenario.catalogue import generation_of, schedulers
-from vcpulab.scenario.parameters import Param
+from vcpulab.scenario.parameters import Generation, Param
 
 _VERSION = re.compile(r"(?P<major>\d{1,3})\.(?P<minor>\d{1,3})(?:\.(?P<point>\d{1,4}))?(?P<rest>.*)")
 _NAME = re.compile(r"xen(\d+)\.(\d+)(?:\.(\d+))?")
@@ -72,7 +71,7 @@ def rules_of(scheduler: str, fields: Mapping[str, str]) -> Rules | None:
     now = max((release_point for release_point in changes if release_point <= point), default=0)
     then = min((release_point for release_point in changes if release_point > point), default=None)
     since = f"{number}.{now}" if now else _earlier(generation, series)
-    explanation = f"{whole}: {scheduler} as in {generation['name']}" + (f", from {since} on" if since else "")
+    explanation = f"{whole}: {scheduler} as in {generation.name}" + (f", from {since} on" if since else "")
     if unfinished:
         taken = f"what precedes {number}.{named} is taken for {number}.{point}" if named else "as its series began"
         return Rules(release, f"{explanation}; {taken}", exact=False)
@@ -89,28 +88,27 @@ def params_of(scheduler: str, fields: Mapping[str, str]) -> Sequence[Param]:
         fields: as for `rules_of`.
 
     Examples:
-        >>> [param["name"] for param in params_of("credit2", {"xen_version": "4.4.1"}) if param["scope"] == "domain"]
+        >>> [param.name for param in params_of("credit2", {"xen_version": "4.4.1"}) if param.scope == "domain"]
         ['weight']
     """
     rules = None if generation_of(scheduler) is None else rules_of(scheduler, fields)
     generation = generation_of(scheduler, None if rules is None else rules.generation)
-    return () if generation is None else generation["params"]
+    return () if generation is None else generation.params
 
 
-def _earlier(generation: Mapping[str, Any], series: str) -> str:
+def _earlier(generation: Generation, series: str) -> str:
     """The first release that has the rules of a generation named after a later one; empty: it is named after this."""
-    named, own = (_NAME.fullmatch(name) for name in (generation["name"], series))
+    named, own = (_NAME.fullmatch(name) for name in (generation.name, series))
     if named is None or own is None or (int(named[1]), int(named[2])) <= (int(own[1]), int(own[2])):
         return ""
-    first: str = generation["releases"][0].split()[0]
-    return first.removeprefix("xen")
+    return generation.releases[0].split()[0].removeprefix("xen")
 
 
 def _generations(scheduler: str) -> Iterator[tuple[str, str]]:
     """The generations of a scheduler, each with the first release of each row that has it."""
-    for generation in next(policy["generations"] for policy in schedulers() if policy["name"] == scheduler):
-        for text in generation["releases"]:
-            yield generation["name"], text.split()[0]
+    for generation in next(policy.generations for policy in schedulers() if policy.name == scheduler):
+        for text in generation.releases:
+            yield generation.name, text.split()[0]
 
 
 def _changes(scheduler: str, series: str) -> dict[int, str]:

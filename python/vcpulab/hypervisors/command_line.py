@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from vcpulab.hypervisors.xen import KEPT_AT_BOOT
 from vcpulab.scenario.catalogue import generation_of
-from vcpulab.scenario.parameters import Param, accepts
+from vcpulab.scenario.parameters import Param, Setter
 
 _TRUE = ("", "1", "yes", "on", "true", "enable")
 _FALSE = ("0", "no", "off", "false", "disable")
@@ -53,13 +53,13 @@ def read_options(line: str, scheduler: str, generation: str | None = None) -> Op
     options = Options(granularity=_granularity(given))
     registered = generation_of(scheduler, generation)
     if registered is not None:
-        params = {param["name"]: param for param in registered["params"] if param["scope"] == "global"}
-        for name, option in _names(registered["toolstack"]["set"]).items():
+        params = registered.of_scope("global")
+        for name, option in _names(registered.tools.setters).items():
             if name in params and option in given:
                 text, word = given[option]
                 value = _value(text, params[name])
                 if value is None:
-                    options.ignored.append(f"{word}: allowed: {params[name]['allowed']}")
+                    options.ignored.append(f"{word}: allowed: {params[name].allowed}")
                 else:
                     options.params[name] = value, word
     options.other_cpu_options.update({option: given[option][1] for option in _OF_CPUS if option in given})
@@ -77,9 +77,9 @@ def _given(line: str) -> dict[str, tuple[str, str]]:
     return by_name
 
 
-def _names(ways: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def _names(ways: Mapping[str, Setter]) -> dict[str, str]:
     """The option of the command line that sets each parameter, by parameter."""
-    at_boot = {name: way["name"] for name, way in ways.items() if way["by"] == "boot"}
+    at_boot = {name: way.name for name, way in ways.items() if way.by == "boot"}
     return at_boot | {name: option for name, option in KEPT_AT_BOOT.items() if name in ways}
 
 
@@ -87,20 +87,20 @@ def _value(text: str, param: Param) -> int | str | None:
     """A value in a scenario's terms; `None`: the parameter does not take the value.
 
     Examples:
-        >>> params = {param["name"]: param for param in generation_of("credit2")["params"]}
+        >>> params = generation_of("credit2").of_scope("global")
         >>> _value("on", params["smt_power_savings"]), _value("core", params["runqueue"])
         (1, 'core')
         >>> _value("9", params["ratelimit_us"])
     """
-    if param["kind"] == "choice":
-        return text if accepts(param, text) else None
+    if param.kind == "choice":
+        return text if param.accepts(text) else None
     if text in _TRUE or text in _FALSE:
         number = int(text in _TRUE)
     elif re.fullmatch(r"-?(0x[0-9a-fA-F]{1,8}|[1-9]\d{0,9})", text):
         number = int(text, 0)
     else:
         return None
-    return number if accepts(param, number) else None
+    return number if param.accepts(number) else None
 
 
 def _granularity(given: Mapping[str, tuple[str, str]]) -> str | None:

@@ -42,7 +42,7 @@ def _why_not(setting: Backend | Interrupts) -> str | None:
     """The reason that no command in Dom0 makes the setting; `None`: a command exists."""
     if setting.driver != DOM0:
         return "the affinity of its threads and interrupts inside that domain"
-    if setting.pool.tools["tool"] != "xl":
+    if setting.pool.tools.tool != "xl":
         return "one tasklet serves all; only its interrupts move (/proc/irq/*/smp_affinity)"
     if isinstance(setting, Interrupts):
         disk = "/proc/irq/*/smp_affinity_list of its controller, which the scenario does not name"

@@ -10,6 +10,8 @@ with --period/--slice").
 from collections.abc import Mapping
 from typing import Any
 
+from vcpulab.scenario.parameters import Tools
+
 _SHARED = ("credit", "credit2")
 _WHOLE = {
     "weight": (1, 65535),
@@ -21,12 +23,12 @@ _ZERO = ("ratelimit_us",)
 """Parameters that may also be 0."""
 
 
-def takes(scheduler: str, tools: Mapping[str, Any], name: str, value: object, beside: Mapping[str, Any]) -> str | None:
+def takes(scheduler: str, tools: Tools, name: str, value: object, beside: Mapping[str, Any]) -> str | None:
     """The values that a tool allows, for a value that it refuses.
 
     Args:
         scheduler: the scheduler that has the parameter.
-        tools: `toolstack` of its release in the registry.
+        tools: the tools of its release.
         name: the parameter's name.
         value: the parameter's value.
         beside: the other parameters, and the number of vCPUs if it is given.
@@ -35,12 +37,12 @@ def takes(scheduler: str, tools: Mapping[str, Any], name: str, value: object, be
         The values allowed, in words; `None`: the tool takes the value, or there is no tool.
 
     Examples:
-        >>> takes("credit", {"tool": "xl"}, "weight", 0, {})
+        >>> takes("credit", Tools("xl"), "weight", 0, {})
         '1 to 65535'
-        >>> takes("credit", {"tool": "xl"}, "cap", 250, {"vcpus": 2})
+        >>> takes("credit", Tools("xl"), "cap", 250, {"vcpus": 2})
         '0 to 200 for 2 vCPUs'
     """
-    if not tools["tool"] or not isinstance(value, int):
+    if not tools.tool or not isinstance(value, int):
         return None
     if scheduler in _SHARED:
         return _of_shares(name, value, beside)
@@ -48,7 +50,7 @@ def takes(scheduler: str, tools: Mapping[str, Any], name: str, value: object, be
         return f"no more than the period, {beside['period_us']}"
     if scheduler == "sedf" and name == "weight" and any(beside.get(timing) for timing in ("period", "slice")):
         return "a weight without period and slice"
-    unit = tools.get("set", {}).get(name, {}).get("unit", 1)
+    unit = tools.unit_of(name)
     return f"whole multiples of {unit}" if value % unit else None
 
 

@@ -183,7 +183,8 @@ def _why_not(setting: Affinity | Online | Life) -> str:
 def _tunables(pool: Pool, values: Mapping[str, Any], *, while_running: bool) -> Way:
     combined = Way()
     for name, value in values.items():
-        target = pool.tools["set"].get(name, {}).get("name", "")
+        setter = pool.tools.setters.get(name)
+        target = "" if setter is None else setter.name
         us = by_cpus(name, len(pool.pcpus), pool.generation) if value == NONE else value
         kept = None
         if target.startswith(_SYSCTL):

@@ -8,6 +8,7 @@ from vcpulab.scenario import model
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.cgroups import Version, version_of
 from vcpulab.scenario.names import in_short
+from vcpulab.scenario.parameters import Param, Scope, Tools
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import members, pcpu_set
@@ -31,9 +32,9 @@ class Pool:
     scheduler: str
     generation: str
     pcpus: tuple[int, ...]
-    tools: Mapping[str, Any] = field(compare=False, repr=False)
-    """The tools that set its parameters: `toolstack` of the registry."""
-    params: Sequence[Mapping[str, Any]] = field(compare=False, repr=False)
+    tools: Tools = field(compare=False, repr=False)
+    """The tools that set its parameters."""
+    params: Sequence[Param] = field(compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.scheduler} ({self.generation})"
@@ -47,9 +48,9 @@ class Pool:
         """`True`: the pool's scheduler is one of Linux's, whose releases share the parameters of domains."""
         return self.scheduler.startswith("linux-")
 
-    def of_scope(self, scope: str) -> list[Mapping[str, Any]]:
+    def of_scope(self, scope: Scope) -> list[Param]:
         """The `global` parameters of the pool's scheduler, or those of a `domain`."""
-        return [param for param in self.params if param["scope"] == scope]
+        return [param for param in self.params if param.scope == scope]
 
 
 @dataclass(frozen=True)
@@ -512,7 +513,7 @@ def _pools(scenario: model.Model) -> dict[str, Pool]:
 def _pool(name: str, frame: model.Host | model.Pool, pcpus: tuple[int, ...]) -> Pool:
     generation = generation_of(frame.scheduler, frame.generation)
     assert generation is not None, "a checked scenario names what there is"
-    return Pool(name, frame.scheduler, frame.generation, pcpus, generation["toolstack"], generation["params"])
+    return Pool(name, frame.scheduler, frame.generation, pcpus, generation.tools, generation.params)
 
 
 def _host(old: model.Model | None, new: model.Model, pool: Pool, was: Pool | None) -> Iterator[Setting]:
@@ -524,7 +525,7 @@ def _host(old: model.Model | None, new: model.Model, pool: Pool, was: Pool | Non
         yield smt
     elif before is None and host.topology is not None:
         yield Shape(Topology.from_host(host))
-    elif (before is None or host.pcpus != before.pcpus) and (pool.tools["tool"] or host.hypervisor == "kvm"):
+    elif (before is None or host.pcpus != before.pcpus) and (pool.tools.tool or host.hypervisor == "kvm"):
         yield Pcpus(host.pcpus, None if before is None else before.pcpus)
     if host.sched_gran != (_GRANULARITY if before is None else before.sched_gran):
         yield Granularity(pool, host.sched_gran)
@@ -715,15 +716,13 @@ def _nodes_of(topology: Topology, domain: model.Domain) -> set[int]:
     return nodes
 
 
-def _changed(
-    params: Sequence[Mapping[str, Any]], values: Mapping[str, Any], was: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def _changed(params: Sequence[Param], values: Mapping[str, Any], was: Mapping[str, Any] | None) -> dict[str, Any]:
     """The changed parameters; a parameter that goes back to its default is set to the default."""
     if was is None:
-        return {param["name"]: values[param["name"]] for param in params if param["name"] in values}
+        return {param.name: values[param.name] for param in params if param.name in values}
     changed = {}
     for param in params:
-        name, default = param["name"], param["default"]
+        name, default = param.name, param.default
         value = values.get(name, default)
         if value is not None and value != was.get(name, default):
             changed[name] = value

@@ -38,8 +38,8 @@ _LIVES = {
 
 def steps(change: Change) -> list[Step]:
     """The steps, in order: after a restart, at once, to keep the settings, and settings without a command."""
-    if change.first.tools["tool"] not in ("xl", ""):
-        return [Step("cannot", f"{change.first}: XAPI has no release of {change.first.tools['tool']}'s days")]
+    if change.first.tools.tool not in ("xl", ""):
+        return [Step("cannot", f"{change.first}: XAPI has no release of {change.first.tools.tool}'s days")]
     ways = [_kept(setting) for setting in change.settings]
     return [
         *(Step("boot", f"{_SET_XEN} {option}") for way in ways for option in way.boot),

@@ -74,7 +74,7 @@ KEEPS_SHARES = ("credit", "credit2")
 def way_of(setting: Setting) -> Way:
     """The way of Xen for a setting."""
     pool = getattr(setting, "pool", None)
-    if pool is not None and not pool.tools["tool"] and not isinstance(setting, Scheduler | Params):
+    if pool is not None and not pool.tools.tool and not isinstance(setting, Scheduler | Params):
         domain = getattr(setting, "domain", None)
         owner = f"pool {pool.name}" if domain is None else f"domain {domain}"
         return Way.none(f"{owner}: {pool} is in no release of Xen", domain)
@@ -94,10 +94,10 @@ def _(_setting: NoHypervisor) -> Way:
 @_way.register
 def _(setting: Scheduler) -> Way:
     pool = setting.pool
-    if not pool.tools["sched"]:
+    if not pool.tools.sched:
         return Way.none(f"no release of Xen has {pool}")
     release = f"{pool}: takes another release of the hypervisor"
-    return Way(boot=[f"sched={pool.tools['sched']}"], cannot=[release] if setting.another_release else [])
+    return Way(boot=[f"sched={pool.tools.sched}"], cannot=[release] if setting.another_release else [])
 
 
 @_way.register
@@ -170,7 +170,7 @@ def called(domain: str) -> str:
 
 
 def _typed(pool: Pool, *words: str) -> str:
-    return shlex.join((pool.tools["tool"], *words))
+    return shlex.join((pool.tools.tool, *words))
 
 
 # ---- pools ----
@@ -179,11 +179,11 @@ def _typed(pool: Pool, *words: str) -> str:
 @_way.register
 def _(setting: PoolMade) -> Way:
     pool, first = setting.pool, setting.first
-    if pool.tools["tool"] != HAS_POOLS:
+    if pool.tools.tool != HAS_POOLS:
         return Way.none(f"pool {pool.name}: {pool} has no CPU pools")
     listed = f'"{spans(pool.pcpus)}"' if _takes_ranges(pool) else [str(pcpu) for pcpu in pool.pcpus]
     cpus = listed if isinstance(listed, str) else f"[{', '.join(json.dumps(pcpu) for pcpu in listed)}]"
-    settings = (f'name="{pool.name}"', f'sched="{pool.tools["sched"]}"', f"cpus={cpus}")
+    settings = (f'name="{pool.name}"', f'sched="{pool.tools.sched}"', f"cpus={cpus}")
     create = _typed(pool, "cpupool-create", *settings)
     if setting.moved is None:
         made = [*_moved(first, "cpupool-cpu-remove", POOL_0, pool.pcpus), create]
@@ -238,34 +238,34 @@ def _moved(pool: Pool, command: str, name: str, pcpus: Sequence[int]) -> list[st
 @_way.register
 def _(setting: Params) -> Way:
     """One command for all parameters that a command sets; for the others, the reason that no command does."""
-    pool, ways = setting.pool, setting.pool.tools["set"]
+    pool, ways = setting.pool, setting.pool.tools.setters
     way, options = Way(setting.domain), list[str]()
     typed: dict[str, int] = {}
     complete = True
     params = pool.of_scope("global" if setting.domain is None else "domain")
-    beside = {**{param["name"]: param["default"] for param in params}, **setting.table}
+    beside = {**{param.name: param.default for param in params}, **setting.table}
     for param in params:
-        name, how = param["name"], ways.get(param["name"])
+        name, how = param.name, ways.get(param.name)
         given = name in setting.values
-        if not given and not (how and how.get("always") and setting.values):
+        if not given and not (how and how.always and setting.values):
             continue
         value = setting.values.get(name, beside[name])
         allowed = takes(pool.scheduler, pool.tools, name, value, beside)
         if how is None:
             way.cannot.append(f"{setting.owner}: no command sets {name} of {pool}")
         elif allowed is not None:
-            unit = f" {param['unit']}" if param["unit"] and allowed.startswith("whole") else ""
+            unit = f" {param.unit}" if param.unit and allowed.startswith("whole") else ""
             way.cannot.append(
-                f"{setting.owner}: {name} = {value} cannot be typed: {pool.tools['tool']} takes {allowed}{unit}"
+                f"{setting.owner}: {name} = {value} cannot be typed: {pool.tools.tool} takes {allowed}{unit}"
             )
-            complete = complete and not how.get("always")
-        elif how["by"] == "boot":
-            _at_boot(way, setting, name, how["name"], value)
+            complete = complete and not how.always
+        elif how.by == "boot":
+            _at_boot(way, setting, name, how.name, value)
         elif setting.moment == "restart" and name in KEPT_AT_BOOT:
             way.boot.append(f"{KEPT_AT_BOOT[name]}={value}")
         else:
-            options += [how["name"]] if how["by"] == "option" else []
-            options.append(str(int(value) // how.get("unit", 1)))
+            options += [how.name] if how.by == "option" else []
+            options.append(str(int(value) // how.unit))
             typed[name] = value
     if typed and not complete:
         # These are given together or not at all.
@@ -279,7 +279,7 @@ def _(setting: Params) -> Way:
 
 def _older(pool: Pool, options: Sequence[str]) -> Iterator[str]:
     """Notes on options that releases before the first simulated one do not take."""
-    first = (policy["generations"][0]["name"] for policy in schedulers() if policy["name"] == pool.scheduler)
+    first = (policy.generations[0].name for policy in schedulers() if policy.name == pool.scheduler)
     if pool.generation in first:
         for (scheduler, option), since in OPTIONS_SINCE.items():
             if scheduler == pool.scheduler and option in options:
@@ -304,8 +304,8 @@ def _command(setting: Params, options: list[str]) -> str:
     tools = setting.pool.tools
     if setting.domain is None:
         pool = ["-p", setting.pool.name] if setting.pool.name != POOL_0 else []
-        return _typed(setting.pool, *tools["global"].split(), *pool, *options)
-    words = [called(setting.domain) if word == "DOM" else word for word in tools["domain"].split()]
+        return _typed(setting.pool, *tools.whole.split(), *pool, *options)
+    words = [called(setting.domain) if word == "DOM" else word for word in tools.domain.split()]
     return _typed(setting.pool, *words, *options)
 
 
@@ -315,7 +315,7 @@ def _keep(way: Way, setting: Params, typed: Mapping[str, int]) -> None:
         way.options += [f"{KEPT_AT_BOOT[name]}={value}" for name, value in typed.items()]
     elif setting.domain is None:
         way.before += way.run
-    elif pool.tools["tool"] == HAS_POOLS and setting.domain != DOM0 and pool.scheduler in KEEPS_SHARES:
+    elif pool.tools.tool == HAS_POOLS and setting.domain != DOM0 and pool.scheduler in KEEPS_SHARES:
         way.keys |= typed
     else:
         way.after += way.run
@@ -344,13 +344,13 @@ def _(setting: Online) -> Way:
     if setting.count is not None:
         return Way(domain, run=[_typed(pool, "vcpu-set", called(domain), str(setting.count))])
     inside = f"in the guest: echo {int(setting.on)} > /sys/devices/system/cpu/cpu{setting.vcpu}/online"
-    return Way.none(f"domain {domain}: {pool.tools['tool']} vcpu-set takes the last ones offline; {inside}", domain)
+    return Way.none(f"domain {domain}: {pool.tools.tool} vcpu-set takes the last ones offline; {inside}", domain)
 
 
 @_way.register
 def _(setting: Member) -> Way:
     pool, domain = setting.pool, setting.domain
-    if pool.tools["tool"] != HAS_POOLS:
+    if pool.tools.tool != HAS_POOLS:
         return Way.none(f"domain {domain}: {pool} has no CPU pools", domain)
     return Way(domain, run=[_typed(pool, "cpupool-migrate", called(domain), pool.name)], keys={"pool": pool.name})
 
@@ -402,7 +402,7 @@ def _(setting: Affinity) -> Way:
         and list(pcpus) == [str(vcpu) for vcpu in range(len(pcpus))]
     ):
         way.options = ["dom0_vcpus_pin"]
-    elif domain != DOM0 and pool.tools["tool"] == HAS_POOLS:
+    elif domain != DOM0 and pool.tools.tool == HAS_POOLS:
         way.keys = {"soft_affinity" if setting.soft else "affinity": pcpus}
     else:
         way.after = way.run

@@ -22,7 +22,7 @@ _UNIT = "/etc/systemd/system/xendomains.service.d"
 
 def steps(change: Change) -> list[Step]:
     """The steps, in order: after a restart, at once, to keep the settings, and settings without a command."""
-    old = change.first.tools["tool"] == "xm"
+    old = change.first.tools.tool == "xm"
     ways = [way_of(setting) for setting in change.settings]
     boot = [option for way in ways for option in way.boot]
     kept = [option for way in ways for option in way.options]

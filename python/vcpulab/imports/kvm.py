@@ -181,7 +181,7 @@ def _host_lines(
         yield f"{name} = {value if isinstance(value, int) else inline(value)}"
     generation = generation_of(EEVDF if kernel is None else kernel.scheduler, kernel.generation if kernel else None)
     if kernel is None:
-        usual = "" if generation is None else f", as in {generation['name']}"
+        usual = "" if generation is None else f", as in {generation.name}"
         notes.append(
             f"scheduler = {EEVDF}: no listing says which kernel (`{KERNEL_COMMAND}` does); that of Linux 6.6 and later"
             f"{usual}, is assumed"
@@ -195,7 +195,7 @@ def _host_lines(
         yield f"scheduler = {toml(kernel.scheduler)}"
         yield f"generation = {toml(kernel.generation)}"
     notes += scheduler_warnings(host.linux, kernel)
-    supported = {param["name"] for param in generation["params"]} if generation is not None else set()
+    supported = generation.defaults if generation is not None else {}
     params = params_of(host.linux, None)
     for assumed in assumed_params(kernel, params, placed.pcpus):
         params[assumed.name] = assumed.value

@@ -34,8 +34,7 @@ def cautions(profile: str | None, topology: Topology, measured_by: str | None) -
 def _priced() -> list[str]:
     """The built-in profiles in which threads that share a core are slower."""
     return [
-        profile["name"]
+        profile.name
         for profile in profiles()
-        for constant in profile["constants"]
-        if constant["name"] == "smt_compute_beside_compute_percent" and constant["value"] < 100
+        if (speed := profile.constants.get("smt_compute_beside_compute_percent")) is not None and speed.value < 100
     ]

@@ -257,7 +257,7 @@ def _scheduler_lines(host: _Host, pool: Pool) -> Iterator[str]:
     needed = [
         name
         for name, param in host.xen.params(pool).items()
-        if param["scope"] == "global" and param["default"] is None and name not in pool.params
+        if param.scope == "global" and param.default is None and name not in pool.params
     ]
     if needed:
         host.notes.append(
@@ -333,7 +333,7 @@ def _table(name: str, domain: Domain, used: float | None, host: _Host, count: in
         yield f"count = {count}"
     params = host.xen.params(pool)
     for field, value in fields.items():
-        if field not in params or params[field]["default"] != value:
+        if field not in params or params[field].default != value:
             same = isinstance(value, list) and len(set(value)) == 1
             yield f"{field} = {toml(value[0] if same else value)}"
         if field == "vcpus" and name == DOM0:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from vcpulab import _engine
+from vcpulab.scenario.catalogue import Constant, Profile
 
 _BESIDE = {"l2_miss_ps": (min, "at most", "l3_miss_ps"), "l3_miss_ps": (max, "at least", "l2_miss_ps")}
 """Constants that must be at most or at least another constant, even if only the other was measured."""
@@ -28,11 +29,11 @@ class Measured:
     """The reasons why constants could not be measured; `smt_*_percent` are all of threads that share a core."""
 
 
-def measure(base: Mapping[str, Any]) -> Measured:
+def measure(base: Profile) -> Measured:
     """Measures this machine, in a few seconds.
 
     Args:
-        base: the profile, as `vcpulab.profiles` lists it, that provides the constants that are not measured.
+        base: the profile that provides the constants that are not measured.
 
     Raises:
         ScenarioError: what was measured does not fit together; measure again.
@@ -40,7 +41,7 @@ def measure(base: Mapping[str, Any]) -> Measured:
     measurement = json.loads(_engine.measure())
     constants, missing, machine = measurement["constants"], measurement["missing"], measurement["machine"]
     day = datetime.now(UTC).date().isoformat()
-    doc = f"{machine}, measured on {day}; what could not be measured is as in profile `{base['name']}`."
+    doc = f"{machine}, measured on {day}; what could not be measured is as in profile `{base.name}`."
     lines = [f"doc = {_string(doc)}"]
     pcpus = min(os.cpu_count() or 1, PCPUS_MAX)
     lines.append(_constant("pcpus", pcpus, "measured", "as the system says"))
@@ -49,13 +50,12 @@ def measure(base: Mapping[str, Any]) -> Measured:
         fields = ", ".join(f"{kind} = {_value(count)}" for kind, count in places.items())
         lines.append(f"topology = {{ {fields} }}")
     lines += ["", "[constants]"]
-    base_constants = {constant["name"]: constant for constant in base["constants"]}
-    for name in {**base_constants, **constants}:
+    for name in {**base.constants, **constants}:
         measured = constants.get(name)
         if measured is not None:
             lines.append(_constant(name, measured["value"], "measured", _source(measured, machine, day)))
         else:
-            lines.append(_assumed(base_constants[name], constants, base["name"], missing.get(name)))
+            lines.append(_assumed(base.constants[name], constants, base.name, missing.get(name)))
     text = "\n".join(lines) + "\n"
     _engine.parse_profile(text, "<measured>")
     return Measured(text, constants, missing)
@@ -68,9 +68,9 @@ def _source(measured: Mapping[str, Any], machine: str, day: str) -> str:
     return f"{source}; median of {measured['samples']}, quartiles {measured['low']} and {measured['high']}"
 
 
-def _assumed(constant: Mapping[str, Any], measured: Mapping[str, Any], base: str, missing: str | None) -> str:
-    name, value = constant["name"], constant["value"]
-    source = f"as in profile `{base}` ({constant['source']})"
+def _assumed(constant: Constant, measured: Mapping[str, Any], base: str, missing: str | None) -> str:
+    name, value = constant.name, constant.value
+    source = f"as in profile `{base}` ({constant.source})"
     bound, word, related = _BESIDE.get(name, (max, "", name))
     if related in measured:
         value = bound(value, measured[related]["value"])

@@ -82,7 +82,7 @@ class Setting:
         self.notes.extend([*scheduler_warnings(kvm.linux, recorded), *kvm.notes])
         fields |= kvm.version_fields(self.notes)
         generation = generation_of(self.used, fields.get("generation"))
-        supported = {param["name"] for param in generation["params"]} if generation is not None else set()
+        supported = generation.defaults if generation is not None else {}
         params = dict(self.sources.host_params)
         for assumed in assumed_params(recorded, params, self.placed.pcpus):
             params[assumed.name] = assumed.value

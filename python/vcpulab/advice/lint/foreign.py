@@ -73,7 +73,7 @@ def _foreign(written: Mapping[str, Any], steps: Sequence[str]) -> Finding | None
     owning = _owners(param)
     table = _value_at(written, where)
     generation = generation_of(table["scheduler"], table.get("generation"))
-    if not owning or generation is None or param in {own["name"] for own in generation["params"]}:
+    if not owning or generation is None or param in generation.defaults:
         return None
     reason = f"a parameter of {' and '.join(owning)}, not of {table['scheduler']}: it does nothing here"
     # The simulated change: the scheduler that has the parameter.
@@ -84,9 +84,7 @@ def _foreign(written: Mapping[str, Any], steps: Sequence[str]) -> Finding | None
 def _owners(param: str) -> list[str]:
     """The schedulers with a parameter of that name in at least one generation."""
     return [
-        policy["name"]
-        for policy in schedulers()
-        if any(param == p["name"] for generation in policy["generations"] for p in generation["params"])
+        policy.name for policy in schedulers() if any(param in generation.defaults for generation in policy.generations)
     ]
 
 

@@ -23,6 +23,7 @@ from vcpulab.results.run import Run, run
 from vcpulab.scenario import model
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.cgroups import version_of, weight_most
+from vcpulab.scenario.parameters import Param, Scope
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.threads import HOST, cpuset, quota, quota_of
 from vcpulab.scenario.topology import Topology
@@ -98,18 +99,17 @@ class Host:
         """The pCPUs of a pool."""
         return pcpus_of(self.scenario.model, pool)
 
-    def params(self, pool: Frame, scope: str) -> dict[str, Mapping[str, Any]]:
+    def params(self, pool: Frame, scope: Scope) -> dict[str, Param]:
         """Name to parameter of a pool's scheduler."""
         generation = generation_of(pool.scheduler, pool.generation)
-        params = generation["params"] if generation is not None else ()
-        return {param["name"]: param for param in params if param["scope"] == scope}
+        return generation.of_scope(scope) if generation is not None else {}
 
     def value(self, domain: str, name: str) -> int | None:
         """The value of a domain's parameter; `None`: unknown to its scheduler, or without a default."""
         param = self.params(self.pool_of(domain), "domain").get(name)
         if param is None:
             return None
-        given = self.domains[domain].params.get(name, param["default"])
+        given = self.domains[domain].params.get(name, param.default)
         return None if given is None else int(given)
 
     def served_by(self, driver: str) -> list[str]:
@@ -303,7 +303,7 @@ class Host:
         param = self.params(pool, "global").get(name)
         if param is None:
             return None
-        given = pool.params.get(name, param["default"])
+        given = pool.params.get(name, param.default)
         if given is not None and int(given) == groups.NONE:
             return linux.by_cpus(name, self.scenario.host.pcpus, pool.generation)
         return None if given is None else int(given)

@@ -187,12 +187,15 @@ def short_slices(host: Host) -> Iterator[Finding]:
         where = ["host"] if name == POOL_0 else ["pool", name]
         inside = [domain for domain in host.inside(name) if _switches_cost(host, domain, costs) > SLICE_COST_MAX]
         cost = max((switch_cost_ns(costs, host.domains[d]) for d in inside), default=0.0)
-        places = [(where, frame.params, "global"), *((["domain", d], host.domains[d].params, "domain") for d in inside)]
+        places = [
+            (where, frame.params, host.params(frame, "global")),
+            *((["domain", d], host.domains[d].params, host.params(frame, "domain")) for d in inside),
+        ]
         reservation = reservations().get(frame.scheduler)
         units = _SLICES if reservation is None else {**_SLICES, reservation.amount: reservation.unit_ns}
         fix: dict[str, int] = {}
         shortest = math.inf
-        for steps, fields, param in ((s, f, p) for s, f, scope in places for p in host.params(frame, scope)):
+        for steps, fields, param in ((s, f, p) for s, f, params in places for p in params):
             value, unit = fields.get(param), units.get(param)
             if not value or unit is None or cost <= SLICE_COST_MAX * value * unit:
                 continue

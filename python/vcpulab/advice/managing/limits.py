@@ -54,8 +54,7 @@ def limiter(scheduler: str, generation: str) -> Callable[[float, int], dict[str,
         {'period': 10000000, 'slice': 5000000, 'extratime': 0}
     """
     declared = generation_of(scheduler, generation)
-    params = declared["params"] if declared is not None else ()
-    names = {param["name"] for param in params if param["scope"] == "domain"}
+    names = declared.of_scope("domain") if declared is not None else {}
     for limiting, params_of in _LIMITERS.items():
         if limiting in names:
             return lambda share, vcpus: {name: v for name, v in params_of(share, vcpus).items() if name in names}

@@ -116,7 +116,7 @@ def host_of(scenarios: Mapping[str, Scenario], name: str) -> Scenario:
     """
     if name.endswith(".toml"):
         return Scenario.load(name)
-    names = [profile["name"] for profile in profiles()]
+    names = [profile.name for profile in profiles()]
     if name not in names:
         raise RequestError(field="host", found=name, allowed=f"a scenario file (*.toml), or one of {', '.join(names)}")
     first = next(iter(scenarios.values()))

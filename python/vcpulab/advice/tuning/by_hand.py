@@ -11,6 +11,7 @@ from vcpulab.hypervisors.limits import takes
 from vcpulab.scenario import settings
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import is_pattern, matching
+from vcpulab.scenario.parameters import Scope
 from vcpulab.scenario.scenario import Scenario, join, split
 from vcpulab.scenario.table import value_at
 
@@ -91,12 +92,12 @@ def check_typed(scenario: Scenario, request: StatedParameter, names: Sequence[st
     beside = scenario.value(join(where)) or {}
     for scheduler in names:
         generation = generation_of(scheduler, host.generation if scheduler == host.scheduler else None)
-        if generation is None or all(param["name"] != name for param in generation["params"]):
+        if generation is None or all(param.name != name for param in generation.params):
             continue
         for value in request.values:
-            allowed = takes(scheduler, generation["toolstack"], name, value, beside)
+            allowed = takes(scheduler, generation.tools, name, value, beside)
             if allowed is not None:
-                tool = generation["toolstack"]["tool"]
+                tool = generation.tools.tool
                 raise RequestError(field="vary", found=request.word, allowed=f"{allowed}; {tool} takes no other {name}")
 
 
@@ -105,19 +106,19 @@ def for_schedulers(
 ) -> Iterator[Parameter]:
     """The parameter stated by hand, one for each scheduler that has it; one alone if no scheduler does."""
     *where, field = split(path)
-    scope = "global" if where == ["host"] else "domain"
+    scope: Scope = "global" if where == ["host"] else "domain"
     owners: list[str | None] = [
         name
         for name in names
         for generation in [generation_of(name, None)]
-        if generation and any(p["name"] == field and p["scope"] == scope for p in generation["params"])
+        if generation and field in generation.of_scope(scope)
     ]
     present = value_at(scenario.written(), split(path))
     if present is None:
         present = scenario.value(path)
     if present is None and owners:
         generation = generation_of(scenario.host.scheduler, scenario.host.generation)
-        defaults = {p["name"]: p["default"] for p in generation["params"]} if generation else {}
+        defaults = generation.defaults if generation else {}
         if defaults.get(field) is not None:
             present = defaults[field]
     listed = list(dict.fromkeys(values))

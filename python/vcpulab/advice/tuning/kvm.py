@@ -8,6 +8,7 @@ from vcpulab.advice.tuning.spaces import Option, Parameter
 from vcpulab.hypervisors import groups, linux
 from vcpulab.scenario.cgroups import WEIGHT
 from vcpulab.scenario.model import Domain
+from vcpulab.scenario.parameters import Generation
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.threads import polls_us
 from vcpulab.scenario.units import spans
@@ -66,28 +67,26 @@ def _emulators(scenario: Scenario) -> Iterator[Parameter]:
 
 
 def scheduler_parameters(
-    generation: Mapping[str, Any], written: Mapping[str, Any], scheduler: str, pcpus: int
+    generation: Generation, written: Mapping[str, Any], scheduler: str, pcpus: int
 ) -> Iterator[Parameter]:
     """The tunables of a generation of a Linux scheduler that can be changed at run time."""
-    names = {param["name"]: param for param in generation["params"] if param["scope"] == "global"}
+    params = generation.of_scope("global")
     for name, values in TUNABLES_US.items():
-        if name in names:
-            given = int(written.get(name, names[name]["default"]))
-            now = linux.by_cpus(name, pcpus, generation["name"]) if given == groups.NONE else given
+        if name in params:
+            given = int(written.get(name, params[name].default))
+            now = linux.by_cpus(name, pcpus, generation.name) if given == groups.NONE else given
             by_default = name != "bandwidth_slice_us"
             yield _numbers(["host", name], {*values, now}, now, scheduler, by_default=by_default)
 
 
-def domain_parameters(
-    params: Sequence[Mapping[str, Any]], name: str, domain: Domain, scheduler: str | None
-) -> Iterator[Parameter]:
+def domain_parameters(generation: Generation, name: str, domain: Domain, scheduler: str | None) -> Iterator[Parameter]:
     """The limits of a VM, in tenths of its vCPUs' time; a limit that is set is searched by default."""
-    names = {param["name"]: param for param in params if param["scope"] == "domain"}
+    params = generation.of_scope("domain")
     for part in _PARTS:
         quota, period = f"{part}_quota_us", f"{part}_period_us"
-        if quota not in names:
+        if quota not in params:
             continue
-        length = int(domain.params.get(period, names[period]["default"]))
+        length = int(domain.params.get(period, params[period].default))
         top = length * (domain.vcpus if part == "global" else 1)
         now = int(domain.params.get(quota, groups.NONE))
         values = sorted({*(top * tenth // 10 for tenth in range(1, 10)), *([now] if now != groups.NONE else [])})

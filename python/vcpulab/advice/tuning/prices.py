@@ -83,8 +83,8 @@ def kind(parameter: Parameter) -> str:
 @cache
 def _boot_options() -> frozenset[str]:
     """The parameters of hosts that are boot options."""
-    tools = (generation["toolstack"]["set"] for policy in schedulers() for generation in policy["generations"])
-    return frozenset({"sched_gran", *(name for tool in tools for name, how in tool.items() if how["by"] == "boot")})
+    tools = (generation.tools.setters for policy in schedulers() for generation in policy.generations)
+    return frozenset({"sched_gran", *(name for tool in tools for name, how in tool.items() if how.by == "boot")})
 
 
 def price(changed: Iterable[tuple[Parameter, int]], prices: Mapping[str, float], *, restarts: bool = False) -> float:

@@ -12,7 +12,7 @@ from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario import settings
 from vcpulab.scenario.catalogue import generation_of, schedulers
 from vcpulab.scenario.model import Domain, Host
-from vcpulab.scenario.parameters import Param, accepts, has_role
+from vcpulab.scenario.parameters import Generation, Param, RegisteredScheduler
 from vcpulab.scenario.scenario import Scenario, join
 
 GRIDS: Mapping[str, Sequence[int]] = {
@@ -57,19 +57,18 @@ def registry_parameters(scenario: Scenario, choice: Parameter | None) -> list[Pa
         generation = generation_of(name, host.generation if name == host.scheduler else option.value)
         if generation is None:
             continue
-        params = generation["params"]
-        parameters += _global_parameters(params, ["host"], written.get("host", {}), name, host)
+        parameters += _global_parameters(generation, ["host"], written.get("host", {}), name, host)
         parameters += kvm.scheduler_parameters(generation, written.get("host", {}), name, host.pcpus)
         for member, domain in domains.items():
             if domain.pool == POOL_0:
-                parameters += _domain_parameters(params, member, domain, written, name)
+                parameters += _domain_parameters(generation, member, domain, written, name)
     for pool, frame in scenario.pools.items():
         generation = generation_of(frame.scheduler, frame.generation)
         if generation is not None:
-            parameters += _global_parameters(generation["params"], ["pool", pool], written["pool"][pool], None, host)
+            parameters += _global_parameters(generation, ["pool", pool], written["pool"][pool], None, host)
             for member, domain in domains.items():
                 if domain.pool == pool and frame.scheduler not in reservations():
-                    parameters += _domain_parameters(generation["params"], member, domain, written, None)
+                    parameters += _domain_parameters(generation, member, domain, written, None)
     guests = [name for name, domain in domains.items() if not domain.driver_domain]
     places = [
         *kvm.host_parameters(scenario),
@@ -82,7 +81,7 @@ def registry_parameters(scenario: Scenario, choice: Parameter | None) -> list[Pa
 def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Parameter:
     """The choice of the scheduler: the named ones, or those of the same release of the hypervisor."""
     present = scenario.host.scheduler
-    listed = {policy["name"]: policy for policy in schedulers()}
+    listed = {policy.name: policy for policy in schedulers()}
     options = []
     names = [present, *(listed if values is None else map(str, values))]
     for name in dict.fromkeys(names) if present not in listed or values is not None else listed:
@@ -93,10 +92,10 @@ def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Pa
             options.append(option)
             continue
         release = _same_release(listed[name], scenario.host.generation)
-        usual = next(generation for generation in listed[name]["generations"] if generation["default"])
-        option = Option(name, None if name == present or release == usual["name"] else release)
+        usual = listed[name].default
+        option = Option(name, None if name == present or release == usual.name else release)
         if name != present:
-            if any(param["default"] is None for param in usual["params"]):
+            if any(param.default is None for param in usual.params):
                 if values is not None:
                     reason = f"`{name}` needs a timetable, which is not searched for"
                     raise RequestError(reason, field="vary", found=word)
@@ -122,35 +121,35 @@ def _would_do(scenario: Scenario, option: Option) -> bool:
     return True
 
 
-def _same_release(policy: Mapping[str, Any], release: str) -> str | None:
+def _same_release(policy: RegisteredScheduler, release: str) -> str | None:
     """The policy's generation in a release, if a hypervisor has it: `xen3.0` is in `xen3.0.3`."""
-    generation = generation_of(policy["name"], release)
+    generation = generation_of(policy.name, release)
     if generation is not None:
-        return release if generation["toolstack"]["tool"] else None
-    series = (generation["name"] for generation in policy["generations"] if generation["toolstack"]["tool"])
-    return next((str(name) for name in series if release.startswith(f"{name}.")), None)
+        return release if generation.tools.tool else None
+    series = (generation.name for generation in policy.generations if generation.tools.tool)
+    return next((name for name in series if release.startswith(f"{name}.")), None)
 
 
 def _global_parameters(
-    params: Sequence[Param],
+    generation: Generation,
     where: Sequence[str],
     written: Mapping[str, Any],
     scheduler: str | None,
     host: Host,
 ) -> Iterator[Parameter]:
-    for param in params:
-        if param["scope"] != "global" or kvm.is_handled(param["name"]) or not (values := _grid(param)):
+    for name, param in generation.of_scope("global").items():
+        if kvm.is_handled(name) or not (values := _grid(param)):
             continue
-        path, by_default = [*where, param["name"]], None
+        path, by_default = [*where, name], None
         if path == ["host", "runqueue"] and host.topology:
             # On a flat host, the cores and sockets of its pCPUs are unknown.
-            values = run_queues(host, param["choices"], str(written.get("runqueue", param["default"])))
+            values = run_queues(host, param.choices, str(written.get("runqueue", param.default)))
             by_default = len(values) > 2
         yield _parameter(path, values, written, param, scheduler, by_default=by_default)
 
 
 def _domain_parameters(
-    params: Sequence[Param],
+    generation: Generation,
     name: str,
     domain: Domain,
     written: Mapping[str, Any],
@@ -159,41 +158,35 @@ def _domain_parameters(
     fields = written.get("domain", {}).get(name, {})
     here = ["domain", name]
     reservation = reservations().get(scheduler or "")
-    names = {param["name"] for param in params if param["scope"] == "domain"}
+    params = generation.of_scope("domain")
     if reservation is not None:
         yield from _reserved(params, here, fields, reservation, scheduler)
-    if set(_WARP) <= names:
+    if set(_WARP) <= params.keys():
         now = int(fields.get("warpvalue", 0)) if fields.get("warpback") else 0
         values = sorted({*WARPS, now})
         options = tuple(Option(str(value) if value else "none", value) for value in values)
         yield Parameter(join([*here, "warp"]), options, values.index(now), True, scheduler, domain.driver_domain)
-    for param in params:
-        field = param["name"]
-        if (
-            param["scope"] != "domain"
-            or field in _WARP
-            or kvm.is_handled(field)
-            or (reservation and field in reservation.fields)
-        ):
+    for field, param in params.items():
+        if field in _WARP or kvm.is_handled(field) or (reservation and field in reservation.fields):
             continue
-        if has_role(param, "cap-percent"):
+        if param.has_role("cap-percent"):
             top = 100 * domain.vcpus
             limits = {*(top * tenth // 10 for tenth in range(1, 10)), int(fields.get("cap", 0))}
             caps = [*sorted(limits - {0}), 0]
             yield _parameter([*here, "cap"], caps, fields, param, scheduler, by_default="cap" in fields)
         elif reservation is None and (grid := _grid(param)):
             yield _parameter([*here, field], grid, fields, param, scheduler)
-    yield from kvm.domain_parameters(params, name, domain, scheduler)
+    yield from kvm.domain_parameters(generation, name, domain, scheduler)
 
 
 def _reserved(
-    params: Sequence[Param],
+    params: Mapping[str, Param],
     here: Sequence[str],
     fields: Mapping[str, Any],
     reservation: Reservation,
     scheduler: str | None,
 ) -> Iterator[Parameter]:
-    defaults = {param["name"]: int(param["default"] or 0) for param in params if param["kind"] == "int"}
+    defaults = {name: int(param.default or 0) for name, param in params.items() if param.kind == "int"}
     period, length = (int(fields.get(name, defaults[name])) for name in (reservation.period, reservation.amount))
     share = 100 * length / period if period else 0.0
     least = 0 if not defaults[reservation.period] else 1
@@ -209,23 +202,23 @@ def _reserved(
 
 def _grid(param: Param) -> Sequence[int | str]:
     """The values of a parameter to try; empty for a parameter that is neither a number nor a choice."""
-    if param["kind"] == "choice":
-        return param["choices"]
-    if param["kind"] == "flag":
+    if param.kind == "choice":
+        return param.choices
+    if param.kind == "flag":
         return [0, 1]
-    default = param["default"]
+    default = param.default
     if not isinstance(default, int):
         return []
-    of_default = [round(default * times) for times in _TIMES.get(param["name"], ())]
+    of_default = [round(default * times) for times in _TIMES.get(param.name, ())]
     values = of_default or GRIDS.get(
-        param["name"], [default * 2**k // 8 for k in range(7)] if default > 0 else range(default - 4, 5)
+        param.name, [default * 2**k // 8 for k in range(7)] if default > 0 else range(default - 4, 5)
     )
-    return sorted(value for value in set(values) if accepts(param, value))
+    return sorted(value for value in set(values) if param.accepts(value))
 
 
 def _present(param: Param, written: Mapping[str, Any]) -> Any:
     """The present value of a parameter; a flag as 0 or 1."""
-    value = written.get(param["name"], param["default"])
+    value = written.get(param.name, param.default)
     return int(value) if isinstance(value, bool) else value
 
 
@@ -239,8 +232,8 @@ def _parameter(
     by_default: bool | None = None,
 ) -> Parameter:
     """A parameter with these values and its present one."""
-    name, now = param["name"], _present(param, written)
-    ordered = param["kind"] != "choice"
+    name, now = param.name, _present(param, written)
+    ordered = param.kind != "choice"
     listed = list(values)
     if now not in listed:
         listed = sorted([*listed, now]) if ordered else [*listed, now]

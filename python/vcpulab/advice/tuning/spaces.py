@@ -212,7 +212,7 @@ class Space:
             return
         host = self.scenario.written().get("host", {})
         generation = generation_of("credit", changes.get("host.generation") or host.get("generation"))
-        defaults = {param["name"]: param["default"] for param in generation["params"]} if generation else {}
+        defaults = generation.defaults if generation else {}
         if "tslice_ms" not in defaults:
             return
         tslice, rate = (

@@ -18,7 +18,6 @@ from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.model import Domain, Host
-from vcpulab.scenario.parameters import has_role
 from vcpulab.scenario.scenario import Scenario, join, split
 from vcpulab.scenario.units import spans
 
@@ -73,7 +72,7 @@ def held(space: Space) -> list[str]:
 def _fields(host: Host) -> Iterator[str]:
     """The fields to report, of the scheduler's fields and those that every domain has."""
     generation = generation_of(host.scheduler, host.generation)
-    names = {param["name"] for param in generation["params"]} if generation else set()
+    names = generation.defaults if generation else {}
     return (field for field in _HELD if field in names or field in ("affinity", "vcpus"))
 
 
@@ -169,9 +168,9 @@ def _extra_time(scenario: Scenario, name: str) -> Iterator[Parameter]:
         return
     host, fields = scenario.host, scenario.written().get("domain", {}).get(name, {})
     generation = generation_of(host.scheduler, host.generation)
-    for param in generation["params"] if generation else ():
-        if has_role(param, "extra-time") and not int(fields.get(param["name"], param["default"])):
-            path = join(["domain", name, param["name"]])
+    for param in generation.params if generation else ():
+        if param.has_role("extra-time") and not int(fields.get(param.name, param.default)):
+            path = join(["domain", name, param.name])
             yield Parameter(path, (Option("0", 0), Option("1", 1)), 0, True, host.scheduler)
 
 
