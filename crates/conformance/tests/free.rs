@@ -16,7 +16,7 @@ fn hold(name: &str, cells: &[Cell]) {
     assert!(beyond.is_empty(), "{name}: {beyond:#?}");
 }
 
-/// Of the ten, nine threads in ten; shares and switches all.
+/// Nine threads in ten; shares and switches all.
 #[test]
 fn free_runs_are_within_their_limits() {
     let mut waits = Vec::new();
@@ -41,6 +41,9 @@ fn the_other_kernel_is_predicted_from_demands_under_this_one() {
         ["6.1-cfs-sleepers", "6.12-eevdf-sleepers"],
         ["6.12-eevdf-quota40", "6.1-cfs-quota40"],
         ["6.1-cfs-nested", "6.12-eevdf-nested"],
+        ["6.12-eevdf-nested", "7.1-eevdf-nested"],
+        ["6.12-eevdf-nested", "7.3-eevdf-nested"],
+        ["6.12-eevdf-quota40", "7.3-eevdf-quota40"],
     ] {
         let what_if = cells(demands, Some(setting));
         hold(setting, &what_if);

@@ -4,6 +4,7 @@ mod recorded;
 
 use recorded::{BUNDLED, read};
 use vcpulab_conformance::linux::judged;
+use vcpulab_sched::linux::{KernelFacts, KernelRelease};
 
 #[test]
 fn no_more_decisions_differ_than_each_recording_says() {
@@ -23,4 +24,25 @@ fn under_another_scheduler_a_recording_fails() {
     let judged = judged(&recording).expect("it is of one CPU");
     assert!(!judged.passed && !judged.expected, "{}", judged.outcome);
     assert_eq!(judged.scheduler, "linux-eevdf 6.12");
+}
+
+/// Rules of another release whose free run would be far off fail the replay, too.
+#[test]
+fn under_the_rules_of_another_release_a_recording_fails() {
+    let cases = [
+        ("6.12-eevdf-nested", "7.1"),
+        ("6.18-eevdf-quota40", "6.17"),
+        ("7.1-eevdf-nested", "7.0"),
+        ("7.1-eevdf-nested", "7.3"),
+        ("7.3-eevdf-nested", "7.2"),
+        ("7.3-eevdf-quota40", "6.12"),
+    ];
+    for (name, release) in cases {
+        let mut recording = read(name);
+        recording.setup.tunables.kernel =
+            KernelFacts { release: KernelRelease::of(release), ..KernelFacts::default() };
+        recording.expected = None;
+        let judged = judged(&recording).expect("it is of one CPU");
+        assert!(!judged.passed, "{name} under {release}: {}", judged.outcome);
+    }
 }

@@ -14,6 +14,10 @@ use super::outcome::Outcome;
 /// differs in a third.
 const DIFFERING_ONE_IN: u64 = 10;
 
+/// The least number of decisions of a kind that is judged by itself: a rule of another kernel may show in one kind alone, such as in
+/// the ends of requests.
+const KIND_LEAST: u64 = 100;
+
 /// A replay, judged.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Judged {
@@ -22,7 +26,7 @@ pub struct Judged {
     /// Result of the replay.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// The most decisions that may differ.
+    /// The most decisions that may differ. Of each kind, one in ten may.
     pub differing_max: u64,
     /// Whether the recording says so itself.
     pub expected: bool,
@@ -45,11 +49,17 @@ pub fn judged(recording: &Recording) -> Result<Judged, JudgingError> {
     let (policy, generation) = recording.setup.scheduler();
     Ok(Judged {
         scheduler: format!("{policy} {generation}"),
-        passed: outcome.differing <= differing_max,
+        passed: outcome.differing <= differing_max && kinds_agree(&outcome),
         differing_max,
         expected: recording.expected.is_some(),
         outcome,
     })
+}
+
+/// Whether no more than one in ten decisions of each kind differ.
+fn kinds_agree(outcome: &Outcome) -> bool {
+    let mut kinds = outcome.by_kind.values().filter(|(all, _)| *all >= KIND_LEAST);
+    kinds.all(|(all, differing)| *differing <= all / DIFFERING_ONE_IN)
 }
 
 /// The reason why there is no verdict.
@@ -61,4 +71,21 @@ pub enum JudgingError {
     /// The scheduler broke one of its own rules.
     #[error("the scheduler panicked: {0}")]
     Panic(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_of_decisions_that_all_differ_fails_the_replay() {
+        let outcome = |requests| Outcome {
+            decisions: 10_000,
+            differing: requests,
+            by_kind: [("choice", (9_000, 0)), ("request", (900, requests)), ("tick", (99, 99))].into(),
+            ..Outcome::default()
+        };
+        assert!(kinds_agree(&outcome(90)));
+        assert!(!kinds_agree(&outcome(91)));
+    }
 }

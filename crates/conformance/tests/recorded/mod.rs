@@ -7,7 +7,7 @@ use std::path::Path;
 use vcpulab_conformance::linux::{Recording, Texts};
 
 /// Their folders.
-pub const BUNDLED: [&str; 10] = [
+pub const BUNDLED: [&str; 14] = [
     "6.1-cfs-nested",
     "6.1-cfs-quota40",
     "6.1-cfs-sleepers",
@@ -18,6 +18,10 @@ pub const BUNDLED: [&str; 10] = [
     "6.12-eevdf-sleepers",
     "6.12-eevdf-weights",
     "6.12-eevdf-yield",
+    "6.18-eevdf-quota40",
+    "7.1-eevdf-nested",
+    "7.3-eevdf-nested",
+    "7.3-eevdf-quota40",
 ];
 
 /// Reads one of them.
