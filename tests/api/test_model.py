@@ -14,6 +14,7 @@ from random_scenarios import random_checked
 from support import ROOT
 from vcpulab import Scenario
 from vcpulab.scenario.model import ClosedLoopClient, OpenLoopClient
+from vcpulab.scenario.settings import apply
 from vcpulab.scenario.table import Table
 
 pytestmark = pytest.mark.quick
@@ -175,3 +176,11 @@ def test_a_value_is_found_by_its_path() -> None:
     assert scenario.value("domain.web.app.0.kind") == scenario.domains["web"].apps[0].kind
     for path in ("domain.web.app.9.kind", "domain.web.app.x", "domain.nobody", "name.x"):
         assert scenario.value(path) is None
+
+
+@pytest.mark.parametrize("release", ["7.3", "6.10"])
+def test_a_release_is_set_as_it_is_typed_although_it_looks_like_a_number(release: str) -> None:
+    host = '[host]\nhypervisor = "kvm"\npcpus = 1\nscheduler = "linux-eevdf"\n'
+    scenario = Scenario.from_toml(f'{host}[domain.a]\napp = [{{ kind = "hog" }}]\n')
+    changed = apply(scenario, [f"host.generation={release}"])
+    assert changed.scenario.model.host.generation == release

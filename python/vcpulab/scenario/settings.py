@@ -8,6 +8,7 @@ import tomli_w
 
 from vcpulab import _engine
 from vcpulab.errors import ChangeError, RequestError, ScenarioError
+from vcpulab.scenario.catalogue import schema
 from vcpulab.scenario.names import grouped
 from vcpulab.scenario.names import in_short as names_in_short
 from vcpulab.scenario.scenario import Changed, Scenario, join, split
@@ -39,7 +40,7 @@ def apply(scenario: Scenario, words: Iterable[str], field: str = "changes") -> C
         path, equals, text = word.partition("=")
         if not equals or not split(path.strip()):
             raise RequestError(field=field, found=word, allowed="PATH=VALUE, such as domain.web.weight=512")
-        changes.append((path.strip(), value_of(text.strip())))
+        changes.append((path.strip(), value_of(text.strip(), path.strip())))
     return _changed(scenario, changes, given, field, new_names=False)
 
 
@@ -114,12 +115,14 @@ def _scheduler_meant(path: str, word: str) -> str | None:
     return f'did you mean `{meant}`? it is a scheduler of KVM hosts: host.hypervisor = "kvm"'
 
 
-def value_of(text: str) -> Any:
-    """The value that a word means.
+def value_of(text: str, path: str = "") -> Any:
+    """The value that a word means for the setting at a path: of a text field such as a release, the word itself.
 
     Examples:
         >>> value_of("512"), value_of("credit2"), value_of("[1, 2]"), value_of("5ms"), value_of("nan"), value_of("")
         (512, 'credit2', [1, 2], '5ms', 'nan', None)
+        >>> value_of("6.10", "host.generation"), value_of("6.10", "web.rate")
+        ('6.10', 6.1)
     """
     if not text:
         return None
@@ -128,7 +131,15 @@ def value_of(text: str) -> Any:
     except ValueError:
         return text
     # A number that is not finite is none that a field takes.
-    return text if value is None else value
+    return text if value is None or (isinstance(value, float) and _is_text_field(path)) else value
+
+
+def _is_text_field(path: str) -> bool:
+    """Whether the last step of a path names a field that holds plain text wherever the schema has it."""
+    name = path.rpartition(".")[2]
+    tables = schema()["$defs"].values()
+    fields = [table["properties"][name] for table in tables if name in table.get("properties", {})]
+    return bool(fields) and all(field.get("type") == "string" and "format" not in field for field in fields)
 
 
 def resolve_all(scenario: Scenario, path: str, field: str = "path") -> list[str]:

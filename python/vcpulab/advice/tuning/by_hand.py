@@ -53,8 +53,8 @@ def parsed(scenario: Scenario, word: str) -> StatedParameter:
     if dots:
         return StatedParameter(path, _between(low.strip(), high.strip(), word), word, several)
     values = settings.value_of(f"[{text}]")
-    if not isinstance(values, list):
-        values = [settings.value_of(part.strip()) for part in text.split(",")]
+    if not isinstance(values, list) or any(isinstance(value, float) for value in values):
+        values = [settings.value_of(part.strip(), path) for part in text.split(",")]
     if any(value is None for value in values):
         allowed = "PATH=a,b,c, with a value between each two commas"
         raise RequestError(field="vary", found=word, allowed=allowed)
