@@ -20,6 +20,15 @@ const CFS_BANDWIDTH_SLACK_PERIOD: Span = Span::from_ms(5);
 /// Time before a refill in which the slack timer does nothing.
 const MIN_BANDWIDTH_EXPIRATION: Span = Span::from_ms(2);
 
+/// Action of the period timer of a group that used no CPU time in its last period, and of which no queue is throttled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdlePeriod {
+    /// The timer refills the pool and stops.
+    RefillAndStop,
+    /// The timer stops; the pool keeps what queues gave back, even above the quota.
+    Stop,
+}
+
 impl<F: Flavor> Fair<F> {
     pub(super) fn cfs_bandwidth_of(&mut self, q: CfsRqId) -> Option<&mut CfsBandwidth> {
         let (group, _) = self.cfs_rqs[q].group?;
@@ -175,7 +184,10 @@ impl<F: Flavor> Fair<F> {
         let TaskGroup { cfs_bandwidth: Some(limit), throttling, .. } = &mut self.groups[group] else {
             return;
         };
-        limit.refill();
+        let idle = limit.idle && limit.throttled_cfs_rqs.is_empty();
+        if !idle || self.flavor.idle_period() == IdlePeriod::RefillAndStop {
+            limit.refill();
+        }
         let period = limit.max.period;
         let over = limit.period_timer.map_or(1, |at| (now - at).max(Span::ZERO) / period + 1);
         limit.period_timer = limit.period_timer.map(|at| at + over * period);
@@ -186,7 +198,7 @@ impl<F: Flavor> Fair<F> {
         if !limit.throttled_cfs_rqs.is_empty() {
             limit.idle = false;
             self.distribute_cfs_runtime(now, group);
-        } else if limit.idle {
+        } else if idle {
             limit.period_timer = None;
         } else {
             limit.idle = true;
@@ -238,8 +250,9 @@ fn offset(group: GroupId, period: Span) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use vcpulab_host::{GroupConfig, PcpuId};
+    use vcpulab_host::{Class, GroupConfig, PcpuId};
 
+    use super::super::cfs::{self, Cfs};
     use super::super::eevdf::Eevdf;
     use super::super::hierarchy::Settings;
     use super::*;
@@ -270,5 +283,40 @@ mod tests {
         assert_eq!(left(&mut fair), (Some(ms(35)), Span::from_us(700)));
         fair.rest(group, ms(9));
         assert_eq!(left(&mut fair), (Some(ms(35)), LEAST));
+    }
+
+    /// A task of a limited group runs over the end of a period and blocks, which gives CPU time back to the full pool. At the end of
+    /// the next period the group has used nothing.
+    #[test]
+    fn a_period_without_use_ends_with_a_full_pool_or_the_pool_as_it_is() {
+        let (ms, cpu) = (Span::from_ms, PcpuId(0));
+        let at = |time: i64| Time::ZERO + ms(time);
+        let pool = |rules: cfs::Rules| {
+            let mut fair = Fair::new(Cfs::scaled(rules, 1), 1, Settings::DEFAULT);
+            let group =
+                fair.add_group(&GroupConfig { quota: Some(ms(20)), period: ms(100), ..GroupConfig::NEW });
+            let task = fair.add_task(cpu, Some(group), Class::Other, 0);
+            fair.wake(at(99), cpu, task);
+            assert_eq!(fair.pick_next_task(at(99), cpu), Some(task));
+            fair.period_timer(at(100), group);
+            fair.block(at(101), cpu);
+            assert_eq!(fair.pick_next_task(at(101), cpu), None);
+            assert_eq!(fair.period_timer_at(group), Some(at(200)));
+            fair.period_timer(at(200), group);
+            assert_eq!(fair.period_timer_at(group), None);
+            let pool =
+                |fair: &Fair<Cfs>| fair.groups[group].cfs_bandwidth.as_ref().map(|limit| limit.runtime);
+            let idle = pool(&fair);
+            fair.wake(at(210), cpu, task);
+            assert_eq!(fair.pick_next_task(at(210), cpu), Some(task));
+            fair.task_tick(at(212), cpu);
+            assert_eq!(fair.period_timer_at(group), Some(at(300)), "a request starts the timer");
+            fair.period_timer(at(300), group);
+            [idle, pool(&fair)]
+        };
+        assert_eq!(pool(cfs::Rules::V6_1), [Some(ms(20)); 2]);
+        assert_eq!(pool(cfs::Rules::V5_15), [Some(ms(20)); 2]);
+        // A slice of 5 ms less the 2 ms that it ran; 1 ms stays on the CPU.
+        assert_eq!(pool(cfs::Rules::V5_10), [Some(ms(22)), Some(ms(20))]);
     }
 }

@@ -2,9 +2,11 @@
 
 use vcpulab_host::{Class, Span, Time};
 
+use super::bandwidth::IdlePeriod;
 use super::cfs_rq::{CfsRqId, Entity, EntityId, Kind, Task, max_vruntime, vruntime_diff};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
 use super::load_weight::{LoadWeight, ns};
+use super::select_cpu::{IdleScan, SelectCpu};
 
 /// Virtual time at which queues start.
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
@@ -13,12 +15,62 @@ const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
 const LONG_SLEEP: Span = Span::from_ns(1 << 53);
 
 /// Rules in which releases of CFS differ.
+///
+/// Kernels without `cpu.idle` and `cpu.max.burst` need no rules of their own: their generation lacks the parameters, and
+/// without idle groups and bursts the rules are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rules {}
+pub struct Rules {
+    /// The least slice of an idle entity beside entities that are not idle; `None`: the minimum granularity.
+    pub idle_min_granularity: Option<Span>,
+    /// Tunable by half of which a waking idle entity is placed before the others.
+    pub idle_placement: IdlePlacement,
+    /// Whether an entity that slept so long that virtual times cannot be compared loses its own.
+    pub replaces_long_sleepers: bool,
+    /// Whether a decision clears the chosen entity as a buddy, even if the entity runs already. `false`: only a switch does.
+    pub pick_clears_buddies: bool,
+    /// Action of the period timer of a group that used no CPU time in its last period.
+    pub idle_period: IdlePeriod,
+    /// Choice of a CPU for a waking thread.
+    pub select_cpu: SelectCpu,
+}
+
+/// Tunable by half of which a waking idle entity is placed before the others on its queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdlePlacement {
+    /// `sched_latency`, as for other entities.
+    Latency,
+    /// `sched_min_granularity`.
+    MinGranularity,
+}
 
 impl Rules {
+    /// The rules of 5.10, up to 5.13.
+    pub const V5_10: Rules = Rules {
+        replaces_long_sleepers: true,
+        pick_clears_buddies: true,
+        idle_period: IdlePeriod::Stop,
+        select_cpu: SelectCpu { prefers_idle_prev: false, scan: IdleScan::PropFromTarget },
+        ..Self::V5_15
+    };
+
+    /// The rules of 5.15, from 5.14 up to 6.0.
+    pub const V5_15: Rules = Rules {
+        idle_min_granularity: None,
+        idle_placement: IdlePlacement::Latency,
+        replaces_long_sleepers: false,
+        select_cpu: SelectCpu { scan: IdleScan::PropDecaying, ..SelectCpu::UTIL },
+        ..Self::V6_1
+    };
+
     /// The rules of 6.1, up to 6.5.
-    pub const V6_1: Rules = Rules {};
+    pub const V6_1: Rules = Rules {
+        idle_min_granularity: Some(Span::from_us(750)),
+        idle_placement: IdlePlacement::MinGranularity,
+        replaces_long_sleepers: true,
+        pick_clears_buddies: false,
+        idle_period: IdlePeriod::RefillAndStop,
+        select_cpu: SelectCpu::UTIL,
+    };
 }
 
 /// Tunables of CFS.
@@ -32,8 +84,6 @@ pub struct Cfs {
     pub min_granularity: Span,
     /// Virtual run time by which a waking task must be behind the running task to preempt it (`sched_wakeup_granularity`).
     pub wakeup_granularity: Span,
-    /// The least slice of an idle entity beside others that are not.
-    pub idle_min_granularity: Span,
 }
 
 impl Cfs {
@@ -44,7 +94,6 @@ impl Cfs {
             latency: Span::from_us(6_000 * factor),
             min_granularity: Span::from_us(750 * factor),
             wakeup_granularity: Span::from_us(1_000 * factor),
-            idle_min_granularity: Span::from_us(750),
         }
     }
 
@@ -87,9 +136,12 @@ impl Fair<Cfs> {
     /// Sets the virtual run time of an entity that wakes: at least half a period before the others.
     fn place_entity(&mut self, e: EntityId, now: Time) {
         let Entity { idle, cfs_rq, vruntime, exec_start, .. } = self.entities[e];
-        let least = if idle { self.flavor.min_granularity } else { self.flavor.latency };
+        let least = match self.flavor.rules.idle_placement {
+            IdlePlacement::MinGranularity if idle => self.flavor.min_granularity,
+            _ => self.flavor.latency,
+        };
         let placed = self.cfs_rqs[cfs_rq].policy.min_vruntime.wrapping_sub(ns(least) / 2);
-        let long = now - exec_start > LONG_SLEEP;
+        let long = self.flavor.rules.replaces_long_sleepers && now - exec_start > LONG_SLEEP;
         self.entities[e].vruntime = if long { placed } else { max_vruntime(vruntime, placed) };
     }
 
@@ -112,7 +164,10 @@ impl Fair<Cfs> {
         }
         let entity = &self.entities[e];
         let alone = self.cfs_rqs[entity.cfs_rq].load == entity.load.weight;
-        let least = if entity.idle && !alone { ns(self.flavor.idle_min_granularity) } else { least };
+        let least = match self.flavor.rules.idle_min_granularity {
+            Some(granularity) if entity.idle && !alone => ns(granularity),
+            _ => least,
+        };
         slice.max(least)
     }
 
@@ -138,6 +193,10 @@ impl Flavor for Cfs {
 
     fn timeline_key(entity: &Entity<()>) -> u64 {
         entity.vruntime
+    }
+
+    fn idle_period(&self) -> IdlePeriod {
+        self.rules.idle_period
     }
 
     fn lag_limit(fair: &Fair<Self>) -> Span {
@@ -229,7 +288,11 @@ impl Flavor for Cfs {
         }
         let buddy =
             |buddy: Option<EntityId>| buddy.filter(|&buddy| fair.wakeup_preempt_entity(buddy, left) < 1);
-        buddy(cfs_rq.next).or_else(|| buddy(cfs_rq.last)).unwrap_or(chosen)
+        let chosen = buddy(cfs_rq.next).or_else(|| buddy(cfs_rq.last)).unwrap_or(chosen);
+        if fair.flavor.rules.pick_clears_buddies {
+            fair.clear_buddies(chosen);
+        }
+        chosen
     }
 
     fn entity_tick(fair: &mut Fair<Self>, e: EntityId) {
@@ -300,5 +363,100 @@ impl Flavor for Cfs {
             fair.cfs_rqs[q].load = fair.cfs_rqs[q].load - fair.entities[e].load.weight + load.weight;
         }
         fair.entities[e].load = load;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vcpulab_host::{GroupConfig, PcpuId};
+
+    use super::super::hierarchy::Settings;
+    use super::*;
+
+    const CPU: PcpuId = PcpuId(0);
+    const ALL: [Rules; 3] = [Rules::V5_10, Rules::V5_15, Rules::V6_1];
+
+    fn at(us: i64) -> Time {
+        Time::ZERO + Span::from_us(us)
+    }
+
+    /// The fair class of one CPU, with the tunables of 8 CPUs: 24, 3 and 4 ms.
+    fn fair(rules: Rules) -> Fair<Cfs> {
+        Fair::new(Cfs::scaled(rules, 4), 1, Settings::DEFAULT)
+    }
+
+    /// Virtual time of an entity behind the least of its queue, µs.
+    fn behind(fair: &Fair<Cfs>, e: EntityId) -> i64 {
+        let entity = &fair.entities[e];
+        vruntime_diff(fair.cfs_rqs[entity.cfs_rq].policy.min_vruntime, entity.vruntime) / 1000
+    }
+
+    #[test]
+    fn a_waking_idle_entity_is_placed_half_a_tunable_before_the_others() {
+        let placed = |rules: Rules, class: Class| {
+            let mut fair = fair(rules);
+            let [hog, waking] = [Class::Other, class].map(|class| fair.add_task(CPU, None, class, 0));
+            fair.wake(at(0), CPU, hog);
+            fair.pick_next_task(at(0), CPU);
+            fair.task_tick(at(100_000), CPU);
+            fair.wake(at(100_000), CPU, waking);
+            behind(&fair, fair.tasks[waking].entity)
+        };
+        assert_eq!(ALL.map(|rules| placed(rules, Class::Idle)), [12_000, 12_000, 1_500]);
+        assert_eq!(ALL.map(|rules| placed(rules, Class::Other)), [12_000; 3]);
+    }
+
+    #[test]
+    fn an_idle_entity_beside_others_has_a_least_slice_of_its_own() {
+        let slice = |rules: Rules, others: usize| {
+            let mut fair = fair(rules);
+            let idle = fair.add_task(CPU, None, Class::Idle, 0);
+            fair.wake(at(0), CPU, idle);
+            for _ in 0..others {
+                let other = fair.add_task(CPU, None, Class::Other, 0);
+                fair.wake(at(0), CPU, other);
+            }
+            fair.sched_slice(fair.tasks[idle].entity) / 1000
+        };
+        assert_eq!(ALL.map(|rules| slice(rules, 1)), [3_000, 3_000, 750]);
+        assert_eq!(ALL.map(|rules| slice(rules, 0)), [23_999; 3], "alone it has the whole period");
+    }
+
+    /// After 2^53 ns a heavy hog's virtual time is more than half of all virtual times away from that of a light sleeper.
+    #[test]
+    fn an_entity_that_slept_for_months_is_placed_anew() {
+        let ahead = |rules: Rules, slept: Span| {
+            let mut fair = fair(rules);
+            let [hog, waking] = [0, 0].map(|nice| fair.add_task(CPU, None, Class::Other, nice));
+            let e = fair.tasks[waking].entity;
+            fair.wake(at(0), CPU, hog);
+            fair.pick_next_task(at(0), CPU);
+            fair.entities[e].vruntime = fair.entities[e].vruntime.wrapping_add((1 << 63) + 1);
+            let now = Time::ZERO + slept;
+            fair.task_tick(now, CPU);
+            fair.wake(now, CPU, waking);
+            behind(&fair, e) < 0
+        };
+        assert_eq!(ALL.map(|rules| ahead(rules, LONG_SLEEP + Span::from_ns(1))), [false, true, false]);
+        assert_eq!(ALL.map(|rules| ahead(rules, LONG_SLEEP)), [true; 3]);
+    }
+
+    #[test]
+    fn a_decision_for_the_running_task_clears_its_buddy() {
+        let next = |rules: Rules| {
+            let mut fair = fair(rules);
+            let group = fair.add_group(&GroupConfig::NEW);
+            let tasks = [0, 0].map(|nice| fair.add_task(CPU, Some(group), Class::Other, nice));
+            for task in tasks {
+                fair.wake(at(0), CPU, task);
+            }
+            assert_eq!(fair.pick_next_task(at(0), CPU), Some(tasks[0]));
+            let e = fair.tasks[tasks[0]].entity;
+            fair.set_next_buddy(e);
+            assert_eq!(fair.pick_next_task(at(100), CPU), Some(tasks[0]));
+            let up = [Some(e), fair.parent_entity(e)];
+            up.map(|e| e.is_some_and(|e| fair.cfs_rqs[fair.entities[e].cfs_rq].next == Some(e)))
+        };
+        assert_eq!(ALL.map(next), [[false; 2], [true; 2], [true; 2]]);
     }
 }

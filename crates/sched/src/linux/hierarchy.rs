@@ -2,6 +2,7 @@
 
 use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
+use super::bandwidth::IdlePeriod;
 use super::cfs_rq::{CfsRq, CfsRqId, Entity, EntityId, Kind, Task, TaskId};
 use super::task_group::{GroupWidth, ONE_TASK, TaskGroup, Throttle};
 
@@ -42,6 +43,10 @@ pub trait Flavor: Clone {
 
     /// Key by which the timeline of a queue is sorted, as a virtual time: `vruntime` (CFS) or `deadline` (EEVDF).
     fn timeline_key(entity: &Entity<Self::Entity>) -> u64;
+    /// Action of the period timer of a group that used no CPU time in its last period.
+    fn idle_period(&self) -> IdlePeriod {
+        IdlePeriod::RefillAndStop
+    }
     /// Limit of the lag, positive or negative, of a returning entity of the weight of nice 0.
     fn lag_limit(fair: &Fair<Self>) -> Span;
     /// Sets the lag of an entity that is not queued, in virtual time.

@@ -21,7 +21,7 @@
 //! | `task_group`, `bandwidth` | `task_group`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `unthrottle_cfs_rq`, `distribute_cfs_runtime` |
 //! | `load_weight` | `load_weight`, `sched_prio_to_weight`, `calc_delta_fair` |
 //! | `pelt`, `load_avg` | PELT; `update_load_avg`, `update_tg_load_avg`, `update_cfs_group`, `task_h_load` |
-//! | `select_cpu`, `wakee_flips` | `select_task_rq`, `wake_affine`, `wake_wide`, `select_idle_sibling`, `select_idle_core`, `select_idle_cpu` |
+//! | `select_cpu`, `idle_scan`, `wakee_flips` | `select_task_rq`, `wake_affine`, `wake_wide`, `select_idle_sibling`, `select_idle_core`, `select_idle_cpu` |
 //! | `load_balance`, `sched_domains`, `cfs_tasks` | `rq->cfs_tasks`; `load_balance`, `newidle_balance`, `find_busiest_group`, `detach_tasks`, `task_hot`, `active_load_balance`; `sched_domain` |
 //! | `policy`, `timers`, `realtime` | the scheduler of a host, with its ticks, decisions and refills; `SCHED_FIFO`, `SCHED_RR` |
 //! | `releases` | rules by release of the kernel: `cfs::Rules`, `eevdf::Rules` |
@@ -43,7 +43,7 @@
 //! | `sched_cfs_period_timer`, `sched_cfs_slack_timer` | `Fair::period_timer`, `Fair::slack_timer` |
 //! | `sched_group`, `sd_llc` | `SchedDomain::groups`, `SchedDomains::llc` |
 //! | `select_task_rq` of a new thread, of a real-time thread | `Linux::select_task_rq_fork`, `Linux::select_task_rq_rt` |
-//! | `SIS_UTIL` | `Linux::update_idle_cpu_scan` |
+//! | `SIS_UTIL`, `SIS_PROP` | `Linux::update_idle_cpu_scan`, `IdleScans::limit` |
 //! | `sched_balance_rq`, `sched_balance_newidle` (6.10) | `Linux::load_balance`, `Linux::newidle_balance` |
 //! | `nohz` idle balance | `Linux::trigger_load_balance` |
 
@@ -58,6 +58,7 @@ mod cgroups;
 mod flat;
 mod hierarchy;
 mod hrtick;
+mod idle_scan;
 mod load_avg;
 mod load_balance;
 mod params;

@@ -3,6 +3,7 @@
 use vcpulab_host::{GroupConfig, Params, Scope, Span};
 
 use super::eevdf::CgroupMode;
+use super::select_cpu::SelectCpu;
 use super::task_group::Bandwidth;
 use super::{Cfs, Eevdf, Flavor, Settings, cfs, eevdf};
 use crate::param_spec::{ParamKind, ParamSpec};
@@ -37,6 +38,11 @@ pub trait Tuned: Flavor + 'static {
     const DOC: &'static str;
     /// Releases of the kernel with equal rules, oldest first.
     const GENERATIONS: &'static [(Generation, Self::Rules)];
+
+    /// Choice of a CPU for a waking thread.
+    fn select_cpu(_rules: &Self::Rules) -> SelectCpu {
+        SelectCpu::UTIL
+    }
 
     /// The tunables on a host with this number of CPUs: given values, else the kernel's defaults.
     fn new(rules: Self::Rules, given: &Params, cpus: u32) -> Self;
@@ -361,53 +367,56 @@ fn tunable(given: &Params, spec: &ParamSpec, own: Span) -> Span {
     given.int(spec.name).filter(|&us| us != BY_CPUS).map_or(own, |us| US.saturating_mul(us.max(0)))
 }
 
-/// Commands that set each parameter: libvirt or files of control groups for a domain's. (`hz` is chosen when a kernel
-/// is built; `resched_ns` is the duration of the kernel's code.)
-macro_rules! set {
-    ($($own:expr),*) => {
-        &[
-            $($own,)*
-    (BANDWIDTH_SLICE.name, Set::Host("sysctl kernel.sched_cfs_bandwidth_slice_us=")),
-    (MIGRATION_COST.name, Set::Host("/sys/kernel/debug/sched/migration_cost_ns")),
-    (WEIGHT.name, Set::Host("virsh schedinfo DOM --set cpu_shares=")),
-    (IDLE.name, Set::Host("cpu.idle")),
-    (GLOBAL_BURST.name, Set::Host("cpu.max.burst")),
-    (WHOLE.quota.name, Set::Host("virsh schedinfo DOM --set global_quota=")),
-    (WHOLE.period.name, Set::Host("virsh schedinfo DOM --set global_period=")),
-    (VCPU.quota.name, Set::Host("virsh schedinfo DOM --set vcpu_quota=")),
-    (VCPU.period.name, Set::Host("virsh schedinfo DOM --set vcpu_period=")),
-    (EMULATOR.quota.name, Set::Host("virsh schedinfo DOM --set emulator_quota=")),
-    (EMULATOR.period.name, Set::Host("virsh schedinfo DOM --set emulator_period=")),
-    (IO_THREAD.quota.name, Set::Host("virsh schedinfo DOM --set iothread_quota=")),
-    (IO_THREAD.period.name, Set::Host("virsh schedinfo DOM --set iothread_period=")),
-        ]
-    };
-}
-
-/// A generation of one of the policies, with the tunables of the policy and the files that set them.
+/// A generation of one of the policies, with the tunables in which generations differ and the files or sysctls that set them.
+/// `idle`, `burst`: the parameters for `cpu.idle` and `cpu.max.burst`, if the kernel has these files.
+///
+/// Parameters of a domain are set by libvirt or by files of control groups. (`hz` is chosen when a kernel is built;
+/// `resched_ns` is the duration of the kernel's code.)
 macro_rules! generation {
-    ($name:literal, since $since:expr, $($own:expr => $file:literal),*) => {
+    (
+        $name:literal, since $since:expr,
+        idle [$($idle:expr)?], burst [$($burst:expr)?],
+        $($tunable:expr => $set:literal),*
+    ) => {
         Generation {
             name: $name,
             since: $since,
             params: &[
-                HZ, RESCHED, BANDWIDTH_SLICE, MIGRATION_COST, $($own,)*
-                WEIGHT, IDLE,
-                WHOLE.quota, WHOLE.period, GLOBAL_BURST, VCPU.quota, VCPU.period, EMULATOR.quota, EMULATOR.period,
+                HZ, RESCHED, BANDWIDTH_SLICE, $($tunable,)*
+                WEIGHT, $($idle,)?
+                WHOLE.quota, WHOLE.period, $($burst,)? VCPU.quota, VCPU.period, EMULATOR.quota, EMULATOR.period,
                 IO_THREAD.quota, IO_THREAD.period,
             ],
             work_conserving: false,
             hard_affinity: true,
-            toolstack: Toolstack { set: set!($(($own.name, Set::Host($file))),*), ..Toolstack::NONE },
+            toolstack: Toolstack {
+                set: &[
+                    $(($tunable.name, Set::Host($set)),)*
+                    (BANDWIDTH_SLICE.name, Set::Host("sysctl kernel.sched_cfs_bandwidth_slice_us=")),
+                    (WEIGHT.name, Set::Host("virsh schedinfo DOM --set cpu_shares=")),
+                    $(($idle.name, Set::Host("cpu.idle")),)?
+                    $(($burst.name, Set::Host("cpu.max.burst")),)?
+                    (WHOLE.quota.name, Set::Host("virsh schedinfo DOM --set global_quota=")),
+                    (WHOLE.period.name, Set::Host("virsh schedinfo DOM --set global_period=")),
+                    (VCPU.quota.name, Set::Host("virsh schedinfo DOM --set vcpu_quota=")),
+                    (VCPU.period.name, Set::Host("virsh schedinfo DOM --set vcpu_period=")),
+                    (EMULATOR.quota.name, Set::Host("virsh schedinfo DOM --set emulator_quota=")),
+                    (EMULATOR.period.name, Set::Host("virsh schedinfo DOM --set emulator_period=")),
+                    (IO_THREAD.quota.name, Set::Host("virsh schedinfo DOM --set iothread_quota=")),
+                    (IO_THREAD.period.name, Set::Host("virsh schedinfo DOM --set iothread_period=")),
+                ],
+                ..Toolstack::NONE
+            },
         }
     };
 }
 
-/// A generation of CFS.
+/// A generation of CFS whose tunables are files.
 macro_rules! cfs {
     ($name:literal, since $since:expr) => {
         generation!(
-            $name, since $since,
+            $name, since $since, idle [IDLE], burst [GLOBAL_BURST],
+            MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
             LATENCY => "/sys/kernel/debug/sched/latency_ns",
             MIN_GRANULARITY => "/sys/kernel/debug/sched/min_granularity_ns",
             WAKEUP_GRANULARITY => "/sys/kernel/debug/sched/wakeup_granularity_ns"
@@ -415,10 +424,31 @@ macro_rules! cfs {
     };
 }
 
+/// CFS of 5.10, whose tunables are sysctls.
+const CFS_5_10: Generation = generation!(
+    "5.10", since &[("5.10", 0), ("5.11", 0), ("5.12", 0), ("5.13", 0)], idle [], burst [],
+    MIGRATION_COST => "sysctl kernel.sched_migration_cost_ns=",
+    LATENCY => "sysctl kernel.sched_latency_ns=",
+    MIN_GRANULARITY => "sysctl kernel.sched_min_granularity_ns=",
+    WAKEUP_GRANULARITY => "sysctl kernel.sched_wakeup_granularity_ns="
+);
+
+const CFS_5_15: Generation = {
+    const SINCE: &[(&str, u32)] =
+        &[("5.14", 0), ("5.15", 0), ("5.16", 0), ("5.17", 0), ("5.18", 0), ("5.19", 0), ("6.0", 0)];
+    cfs!("5.15", since SINCE)
+};
+
+const CFS_6_1: Generation = cfs!("6.1", since & [("6.1", 0), ("6.2", 0), ("6.3", 0), ("6.4", 0), ("6.5", 0)]);
+
 /// A generation of EEVDF.
 macro_rules! eevdf {
     ($name:literal, since $since:expr) => {
-        generation!($name, since $since, BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns")
+        generation!(
+            $name, since $since, idle [IDLE], burst [GLOBAL_BURST],
+            MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
+            BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns"
+        )
     };
 }
 
@@ -426,10 +456,12 @@ impl Tuned for Cfs {
     type Rules = cfs::Rules;
     const NAME: &'static str = "linux-cfs";
     const DOC: &'static str = "Linux's completely fair scheduler: the least virtual run time runs; who wakes after a sleep preempts.";
-    const GENERATIONS: &'static [(Generation, cfs::Rules)] = &[(
-        cfs!("6.1", since & [("6.1", 0), ("6.2", 0), ("6.3", 0), ("6.4", 0), ("6.5", 0)]),
-        cfs::Rules::V6_1,
-    )];
+    const GENERATIONS: &'static [(Generation, cfs::Rules)] =
+        &[(CFS_5_10, cfs::Rules::V5_10), (CFS_5_15, cfs::Rules::V5_15), (CFS_6_1, cfs::Rules::V6_1)];
+
+    fn select_cpu(rules: &cfs::Rules) -> SelectCpu {
+        rules.select_cpu
+    }
 
     fn new(rules: cfs::Rules, given: &Params, cpus: u32) -> Self {
         let own = Cfs::scaled(rules, factor(cpus));

@@ -14,6 +14,7 @@ use super::cfs_rq::TaskId;
 use super::cfs_tasks::CfsTasks;
 use super::cgroups::Cgroups;
 use super::hierarchy::Fair;
+use super::idle_scan::IdleScans;
 use super::params::{self, Common, Tuned};
 use super::pelt::PeltAverage;
 use super::realtime::{self, FAIR, Rank, RealTime, rank};
@@ -51,7 +52,7 @@ pub(super) struct Thread {
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Linux<F: Tuned> {
-    rules: F::Rules,
+    pub(super) rules: F::Rules,
     pub(super) fair: Fair<F>,
     pub(super) common: Common,
     /// Parameters of the scheduler itself that the scenario gives.
@@ -64,6 +65,8 @@ pub struct Linux<F: Tuned> {
     /// CPUs that run no thread, and for which no thread is about to be queued.
     pub(super) idle_cpus: CpuMask,
     pub(super) sched_domains: SchedDomains,
+    /// Idle times of CPUs and costs of searches, if searches depend on them.
+    pub(super) idle_scans: IdleScans,
     /// Utilization of each CPU.
     pub(super) util_avg: Table<PcpuId, PeltAverage>,
     /// Time at which the load averages of each CPU were last decayed.
@@ -95,6 +98,7 @@ impl<F: Tuned> Linux<F> {
             cfs_tasks: CfsTasks::default(),
             idle_cpus: CpuMask::EMPTY,
             sched_domains: SchedDomains::default(),
+            idle_scans: IdleScans::default(),
             util_avg: Table::new(),
             last_blocked_load_update: Table::new(),
             nohz_next_balance: Time::ZERO,
@@ -334,6 +338,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             self.sched_domains = SchedDomains::new(ctx);
         }
         self.fair.set_online(ctx.pcpus().len());
+        self.idle_scans.add_cpu(p, ctx.now());
         self.util_avg.entry(p);
         self.last_blocked_load_update.entry(p);
         self.timers.add_cpu(ctx, p);
@@ -457,6 +462,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
         self.idle_cpus.put(p, next == idle);
         if (current == idle) != (next == idle) {
             self.update_util_avg(ctx, p, current != idle);
+            self.note_idle(ctx, p, next == idle);
             match next == idle {
                 true => self.timers.stop_tick(ctx, p),
                 false => self.timers.set_tick(ctx, p, next_tick(ctx.now(), &self.common)),

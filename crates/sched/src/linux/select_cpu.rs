@@ -1,10 +1,36 @@
 //! The choice of a CPU for a thread: when it is created, when it wakes, and when another thread yields to it.
 
-use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
+use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Span, VcpuId};
 
 use super::cfs_rq::TaskId;
 use super::params::Tuned;
 use super::policy::Linux;
+
+/// Rules of the choice of a CPU for a waking thread in which releases differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SelectCpu {
+    /// Whether a thread goes to its previous CPU if that is idle, without a comparison of loads with its waker's CPU.
+    pub prefers_idle_prev: bool,
+    /// Limit of the search of a last-level cache for an idle CPU.
+    pub scan: IdleScan,
+}
+
+/// Limit of the search of a last-level cache for an idle CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdleScan {
+    /// By the utilization of the cache's CPUs (`SIS_UTIL`).
+    Util,
+    /// By the time for which the waker's CPU idles on average (`SIS_PROP`), which halves with each tick of a busy CPU.
+    PropDecaying,
+    /// By the time for which the waker's CPU idles on average (`SIS_PROP`). The search counts the target, and searches for
+    /// cores and for CPUs are separate.
+    PropFromTarget,
+}
+
+impl SelectCpu {
+    /// The rules since 6.1.
+    pub const UTIL: SelectCpu = SelectCpu { prefers_idle_prev: true, scan: IdleScan::Util };
+}
 
 impl<F: Tuned> Linux<F> {
     /// The CPU for a new thread: in the last-level cache, the core and the CPU on which the fewest threads were placed.
@@ -56,12 +82,13 @@ impl<F: Tuned> Linux<F> {
         if this_cpu != prev_cpu && allowed.contains(this_cpu) && !wide {
             target = self.wake_affine(ctx, this_cpu, prev_cpu, task);
         }
-        self.select_idle_sibling(v, &allowed, prev_cpu, target)
+        self.select_idle_sibling(ctx, v, &allowed, prev_cpu, target)
     }
 
     /// An idle CPU that shares the last-level cache with `target`, or `target` itself.
     fn select_idle_sibling(
         &mut self,
+        ctx: &PolicyContext,
         v: VcpuId,
         allowed: &CpuMask,
         prev_cpu: PcpuId,
@@ -81,9 +108,13 @@ impl<F: Tuned> Linux<F> {
             return recent;
         }
         let idle = self.available_idle_cpus(&llc.and(allowed));
+        let scan = self.select_rules().scan;
         if self.sched_domains.smt_active {
             if self.sched_domains.has_idle_cores(target) {
-                return self.select_idle_core(&idle, target).unwrap_or(target);
+                let core = self.select_idle_core(&idle, target);
+                if core.is_some() || scan != IdleScan::PropFromTarget {
+                    return core.or(idle.next_after(target)).unwrap_or(target);
+                }
             }
             let siblings = self.sched_domains.smt(prev_cpu).and(&idle);
             if llc.contains(prev_cpu)
@@ -92,7 +123,7 @@ impl<F: Tuned> Linux<F> {
                 return cpu;
             }
         }
-        self.select_idle_cpu(&idle, &llc.and(allowed), target).unwrap_or(target)
+        self.select_idle_cpu(ctx, &idle, &llc.and(allowed), target).unwrap_or(target)
     }
 
     /// Whether waker and wakee have more partners than CPUs share a cache, so that the wakee need not be near the waker.
@@ -114,7 +145,7 @@ impl<F: Tuned> Linux<F> {
         if self.available_idle_cpu(this_cpu) && self.sched_domains.llc(this_cpu).contains(prev_cpu) {
             return if self.available_idle_cpu(prev_cpu) { prev_cpu } else { this_cpu };
         }
-        if self.available_idle_cpu(prev_cpu) {
+        if self.select_rules().prefers_idle_prev && self.available_idle_cpu(prev_cpu) {
             return prev_cpu;
         }
         let siblings = self.sched_domains.smt(this_cpu).contains(prev_cpu);
@@ -126,22 +157,60 @@ impl<F: Tuned> Linux<F> {
         if this_load < prev_load { this_cpu } else { prev_cpu }
     }
 
-    /// The first wholly idle core of a cache after `target`; without one, the first idle CPU.
+    /// The first wholly idle core of a cache after `target`.
     fn select_idle_core(&mut self, idle: &CpuMask, target: PcpuId) -> Option<PcpuId> {
         let core = after(idle, target).find(|&cpu| self.idle_cpus.contains_all(self.sched_domains.smt(cpu)));
         if core.is_none() {
             self.sched_domains.set_has_idle_cores(target, false);
         }
-        core.or(idle.next_after(target))
+        core
     }
 
     /// The first idle CPU of a cache after `target`, among the first few that are scanned.
-    fn select_idle_cpu(&self, idle: &CpuMask, cpus: &CpuMask, target: PcpuId) -> Option<PcpuId> {
-        let scan = self.sched_domains.nr_idle_scan(target);
-        if scan >= cpus.len() {
-            return idle.next_after(target);
+    fn select_idle_cpu(
+        &mut self,
+        ctx: &PolicyContext,
+        idle: &CpuMask,
+        cpus: &CpuMask,
+        target: PcpuId,
+    ) -> Option<PcpuId> {
+        let (executing, size) = (ctx.executing(), self.sched_domains.llc(target).len());
+        // A CPU of another pool has another scheduler.
+        let this_cpu = if ctx.pcpus().contains(executing) { executing } else { target };
+        let prop = |decay: Option<Span>| self.idle_scans.limit(this_cpu, size, ctx.now(), decay);
+        let scan = match self.select_rules().scan {
+            IdleScan::Util => self.sched_domains.nr_idle_scan(target),
+            IdleScan::PropDecaying => prop(Some(self.common.tick())),
+            // The target is the first CPU that is scanned.
+            IdleScan::PropFromTarget => prop(None).saturating_sub(1),
+        };
+        let found = if scan >= cpus.len() {
+            idle.next_after(target)
+        } else {
+            after(cpus, target).take(scan as usize).find(|&cpu| idle.contains(cpu))
+        };
+        if self.select_rules().scan != IdleScan::Util {
+            let searched = after(cpus, target).take(scan as usize).take_while(|&cpu| Some(cpu) != found);
+            let count = searched.count() as u32 + u32::from(found.is_some());
+            self.idle_scans.searched(this_cpu, count);
         }
-        after(cpus, target).take(scan as usize).find(|&cpu| idle.contains(cpu))
+        found
+    }
+
+    /// The rules of the release.
+    fn select_rules(&self) -> SelectCpu {
+        F::select_cpu(&self.rules)
+    }
+
+    /// Notes that a CPU begins or ends to idle, where searches depend on idle times.
+    pub(super) fn note_idle(&mut self, ctx: &PolicyContext, cpu: PcpuId, idles: bool) {
+        if self.select_rules().scan == IdleScan::Util {
+            return;
+        }
+        match idles {
+            true => self.idle_scans.idles(cpu, ctx.now()),
+            false => self.idle_scans.becomes_busy(cpu, ctx.now(), 2 * self.common.migration_cost),
+        }
     }
 
     /// Moves a waiting thread to another CPU.
