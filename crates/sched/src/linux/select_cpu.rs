@@ -246,3 +246,164 @@ fn after(cpus: &CpuMask, cpu: PcpuId) -> impl Iterator<Item = PcpuId> + '_ {
     let first = cpus.next_after(cpu);
     std::iter::successors(first, move |&cpu| cpus.next_after(cpu).filter(|&next| Some(next) != first))
 }
+
+#[cfg(test)]
+mod tests {
+    use vcpulab_host::{
+        DomainConfig, Host, HostConfig, Numbering, Op, Params, Time, TopologyConfig, VcpuConfig, WakeCause,
+        World, WorldContext,
+    };
+
+    use super::super::cfs::{Cfs, Rules};
+    use super::*;
+
+    const ALL: [Rules; 3] = [Rules::V5_10, Rules::V5_15, Rules::V6_1];
+    const WAKER: PcpuId = PcpuId(0);
+
+    /// Work of a vCPU that is not the waker.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Work {
+        /// It never wakes.
+        Sleeps,
+        /// It wakes once, when the waker wakes it.
+        Wakee,
+        /// It runs for this long.
+        Runs(Span),
+    }
+
+    /// The first vCPU, on the first CPU, wakes the wakees one after the other, and sleeps for a while between.
+    struct Wakes {
+        works: Vec<Work>,
+        waker: VcpuId,
+        sleep: Span,
+        /// Whether the waker slept after it last ran.
+        slept: bool,
+        /// Whether each vCPU ran.
+        ran: Vec<bool>,
+        /// Number of the wakee that was woken last, and its CPU before.
+        woken: Option<(usize, PcpuId)>,
+        /// The CPU of each wakee before and after its wake-up, as soon as the waker has slept.
+        choices: Vec<[PcpuId; 2]>,
+    }
+
+    impl World for Wakes {
+        fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, _left: Span) -> Op {
+            let number = v.index() - self.waker.index();
+            if v != self.waker {
+                return match (std::mem::replace(&mut self.ran[number], true), self.works[number]) {
+                    (false, Work::Runs(span)) => Op::Run(span),
+                    (false, Work::Wakee) => Op::Run(Span::from_us(1)),
+                    _ => Op::Block(None),
+                };
+            }
+            if !std::mem::replace(&mut self.slept, true) {
+                return Op::Block(Some(ctx.now() + self.sleep));
+            }
+            let vcpu = |number: usize| VcpuId(self.waker.0 + number as u32);
+            let after = self.woken.map_or(1, |(wakee, before)| {
+                self.choices.push([before, ctx.host().processor(vcpu(wakee))]);
+                wakee + 1
+            });
+            let next = (after..self.works.len()).find(|&number| self.works[number] == Work::Wakee);
+            let Some(wakee) = next else { return Op::Block(None) };
+            self.slept = false;
+            self.woken = Some((wakee, ctx.host().processor(vcpu(wakee))));
+            ctx.kick(vcpu(wakee), WakeCause::Event);
+            Op::Run(Span::from_us(5))
+        }
+    }
+
+    /// The choices on a host of this topology. Each of the `others` is on one of these CPUs; the waker starts `after`, and sleeps
+    /// for `sleep` at a time.
+    fn choices(
+        rules: Rules,
+        topology: TopologyConfig,
+        others: &[(Work, &[u32])],
+        after: Span,
+        sleep: Span,
+    ) -> Vec<[PcpuId; 2]> {
+        let pcpus = topology.pcpus();
+        let vcpu = |work: Work, cpus: &[u32]| {
+            let mut affinity = CpuMask::EMPTY;
+            cpus.iter().for_each(|&cpu| affinity.insert(PcpuId(cpu)));
+            let start = matches!(work, Work::Runs(_)).then_some(Span::ZERO);
+            VcpuConfig { start, affinity: Some(affinity), ..VcpuConfig::default() }
+        };
+        let first = VcpuConfig { start: Some(after), ..vcpu(Work::Sleeps, &[WAKER.0]) };
+        let vcpus =
+            std::iter::once(first).chain(others.iter().map(|&(work, cpus)| vcpu(work, cpus))).collect();
+        let domain = DomainConfig { vcpus, ..DomainConfig::default() };
+        let config =
+            HostConfig { pcpus, topology: Some(topology), domains: vec![domain], ..HostConfig::default() };
+        let works: Vec<Work> =
+            std::iter::once(Work::Sleeps).chain(others.iter().map(|&(work, _)| work)).collect();
+        let (ran, waker) = (vec![false; works.len()], VcpuId(pcpus));
+        let world = Wakes { works, waker, sleep, slept: true, ran, woken: None, choices: Vec::new() };
+        let mut host = Host::new(&config, Linux::<Cfs>::with(rules, Params::new()), world, ()).unwrap();
+        host.run_until(Time::ZERO + Span::from_ms(200)).unwrap();
+        let (_, _, world, ()) = host.into_parts();
+        world.choices
+    }
+
+    fn topology(sockets: u32, cores: u32, threads: u32) -> TopologyConfig {
+        TopologyConfig { sockets, cores, threads, nodes: 1, numbering: Numbering::Adjacent }
+    }
+
+    /// The previous CPU of the wakee, of another socket, is idle, but another thread ran on it until lately.
+    #[test]
+    fn an_idle_previous_cpu_is_preferred_without_a_look_at_loads() {
+        let ms = Span::from_ms;
+        let others: [(Work, &[u32]); 4] = [
+            (Work::Sleeps, &[1]),
+            (Work::Sleeps, &[1]),
+            (Work::Runs(ms(90)), &[2]),
+            (Work::Wakee, &[0, 1, 2]),
+        ];
+        let choice = |rules| choices(rules, topology(2, 2, 1), &others, ms(91), ms(1));
+        assert_eq!(choice(Rules::V5_10), [[PcpuId(2), PcpuId(1)]], "the load of the waker's CPU is less");
+        assert_eq!(choice(Rules::V5_15), [[PcpuId(2), PcpuId(2)]]);
+        assert_eq!(choice(Rules::V6_1), [[PcpuId(2), PcpuId(2)]]);
+    }
+
+    /// The busy previous CPUs from which wake-ups find the only idle CPU, which is the seventh of eight, and all of them.
+    fn found_from(rules: Rules, threads: u32, sleep: Span) -> Vec<(u32, bool)> {
+        let hogs = [1, 2, 3, 4, 5, 7];
+        let pinned: Vec<[u32; 1]> = (0..8).map(|cpu| [cpu]).collect();
+        let of = |cpu: u32| pinned[cpu as usize].as_slice();
+        // Threads that never run make the placement of others avoid the idle CPU.
+        let mut others = vec![(Work::Sleeps, of(6)); 60];
+        others.extend(hogs.map(|cpu| (Work::Runs(Span::from_secs(1)), of(cpu))));
+        others.extend([(Work::Wakee, [1, 2, 3, 4, 5, 6, 7].as_slice()); 18]);
+        let choices = choices(rules, topology(1, 8 / threads, threads), &others, Span::from_us(1), sleep);
+        choices.iter().map(|[before, after]| (before.0, *after == PcpuId(6))).collect()
+    }
+
+    #[test]
+    fn a_cpu_that_seldom_idles_searches_four_cpus_for_an_idle_one() {
+        let found = |rules: Rules, sleep: Span| {
+            let all = found_from(rules, 1, sleep);
+            assert_eq!(all.len(), 18);
+            let mut found: Vec<u32> =
+                all[6..].iter().filter(|(_, found)| *found).map(|&(cpu, _)| cpu).collect();
+            found.dedup();
+            found.truncate(6);
+            found
+        };
+        let short = Span::from_us(15);
+        assert_eq!(found(Rules::V6_1, short), [1, 2, 3, 4, 5, 7]);
+        assert_eq!(found(Rules::V5_15, short), [2, 3, 4, 5, 2, 3], "the fourth CPU after 2");
+        assert_eq!(found(Rules::V5_10, short), [3, 4, 5, 3, 4, 5], "the target is one of the four");
+        let long = Span::from_ms(1);
+        assert_eq!(
+            ALL[..2].iter().map(|&rules| found(rules, long)).collect::<Vec<_>>(),
+            [[1, 2, 3, 4, 5, 7]; 2]
+        );
+    }
+
+    /// No core is wholly idle. Only the first search looks for one.
+    #[test]
+    fn a_search_for_an_idle_core_finds_an_idle_cpu_on_the_way() {
+        let first = |rules| found_from(rules, 2, Span::from_us(15))[0];
+        assert_eq!(ALL.map(first), [(1, false), (1, true), (1, true)]);
+    }
+}
