@@ -158,7 +158,10 @@ fn every_generation_promises_what_its_parameters_mean() {
                     assert_eq!(alike, [Some(0.5); 2], "each domain is a group");
                     assert_eq!(on("pcpus = 1", "weight = 300", ""), [Some(0.75), Some(0.25)]);
                     assert_eq!(on("pcpus = 1", "vcpu_quota_us = 10000", ""), [Some(0.1), Some(0.9)]);
-                    assert_eq!(on("pcpus = 1", "idle = 1", ""), [None; 2]);
+                    // The first releases have no idle groups.
+                    if generation.params.iter().any(|param| param.name == "idle") {
+                        assert_eq!(on("pcpus = 1", "idle = 1", ""), [None; 2]);
+                    }
                 }
                 ("null" | "round-robin", _) => assert_eq!(alike, [None; 2], "no parameter of a domain"),
                 (name, generation) => panic!("what does {name} of {generation} promise?"),

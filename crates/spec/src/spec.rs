@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use vcpulab_host::{CpuMask, DomId, PoolId, Span, Table, Time};
 use vcpulab_io::{ClientId, ClientMachineId, DiskId, Netbacks, NicId};
+use vcpulab_sched::linux::KernelRelease;
 
 use crate::action::{ActionSpec, Change};
 use crate::app::Service;
@@ -103,10 +104,9 @@ impl Spec {
         }
     }
 
-    /// The release of Linux, major and minor, that a KVM host's scheduler is of. `None`: its scheduler is of no Linux.
-    pub fn kernel(&self) -> Option<(u32, u32)> {
-        let (major, minor) = self.pools[POOL_0].release.split_once('.')?;
-        Some((major.parse().ok()?, minor.parse().ok()?))
+    /// The release of Linux whose scheduler a KVM host has. `None`: its scheduler is of no Linux.
+    pub fn kernel(&self) -> Option<KernelRelease> {
+        KernelRelease::of(&self.pools[POOL_0].release)
     }
 
     /// The domains that are in the scenario's file.

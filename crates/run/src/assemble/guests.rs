@@ -13,6 +13,9 @@ use crate::assemble::scripts::{Channels, SyncObjects};
 use crate::assemble::services::Services;
 use crate::assemble::ticks;
 
+/// The first series of Linux in which a long halt halves the next poll (`halt_poll_ns_shrink`); before, it ended polling.
+const HALT_POLL_HALVES_SINCE: (u32, u32) = (6, 12);
+
 /// The first halt poll (`halt_poll_ns_grow_start`).
 const HALT_POLL_START: Span = Span::from_us(10);
 
@@ -61,11 +64,11 @@ pub(crate) fn guest(
     }
 }
 
-/// The polling of a VM's threads on a KVM host: kernels before 6.12 gave it up after a long halt.
+/// The polling of a VM's threads on a KVM host.
 fn halt_poll(domain: &DomainSpec, spec: &Spec) -> Option<HaltPollConfig> {
     let (Platform::Kvm(kvm), Guest::Vm(_)) = (&spec.host.platform, &domain.guest) else { return None };
     let longest = kvm.halt_poll;
-    let halves = spec.kernel().is_none_or(|kernel| kernel >= (6, 12));
+    let halves = spec.kernel().is_none_or(|kernel| (kernel.major, kernel.minor) >= HALT_POLL_HALVES_SINCE);
     (!kvm.polls_recorded && !longest.is_zero()).then_some(HaltPollConfig {
         longest,
         start: HALT_POLL_START.min(longest),
@@ -88,4 +91,30 @@ fn apps(
         std::iter::repeat_n(config, of.instances() as usize)
     });
     instances.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use vcpulab_scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn a_long_halt_ends_polling_before_6_12_and_halves_it_since() {
+        let shrink = |scheduler: &str, release: &str| {
+            let text = format!(
+                "[host]\nhypervisor = \"kvm\"\nscheduler = \"{scheduler}\"\ngeneration = \"{release}\"\n\
+                 [domain.a]\napp = [{{ kind = \"hog\" }}]\n"
+            );
+            let scenario =
+                Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"));
+            halt_poll(&scenario.domains[DomId(0)], &scenario).map(|poll| poll.shrink)
+        };
+        for release in ["5.10", "5.10.223", "5.15", "6.0", "6.1", "6.1.192", "6.5"] {
+            assert_eq!(shrink("linux-cfs", release), Some(0), "{release}");
+        }
+        for (release, divisor) in [("6.6", 0), ("6.8.12", 0), ("6.12", 2), ("6.12.48", 2), ("7.1", 2)] {
+            assert_eq!(shrink("linux-eevdf", release), Some(divisor), "{release}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use vcpulab_host::{Bound, Class, CpuMask, Creation, DomId, Granularity, GroupConfig, Id, Span};
 use vcpulab_sched::Part;
-use vcpulab_sched::linux::limited_part;
+use vcpulab_sched::linux::{GroupFiles, limited_part};
 use vcpulab_spec::limits::{CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUPS_MAX};
 use vcpulab_spec::{
     CgroupSpec, Cgroups, DAEMONS, DomainSpec, Forwarding, Guest, HOST, KvmSpec, MACHINES, ROOT,
@@ -301,6 +301,26 @@ pub(crate) fn own_groups(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec:
             let hint =
                 format!("its fields set it: `weight`, `global_quota_us`{fields} of [domain.{}]", domain.name);
             checker.report.error(&path.place, problem.found(&path.value).hint(hint));
+        }
+    }
+}
+
+/// Refuses settings of control groups for which the kernel has no file.
+pub(crate) fn group_files(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec: &Spec) {
+    let pool = &spec.pools[vcpulab_spec::POOL_0];
+    let (given, files) =
+        (raw.cgroup.get().map_or(&[][..], |named| &named.0), GroupFiles::of(pool.generation));
+    if spec.kernel().is_none() {
+        return;
+    }
+    for (_, At { value, .. }) in given.iter().take(CGROUPS_MAX) {
+        if !files.idle {
+            let allowed = format!("`false`: Linux {} has no `cpu.idle`", pool.release);
+            refuse_but(checker, &value.idle, &false, &allowed);
+        }
+        if !files.burst {
+            let allowed = format!("0: Linux {} has no `cpu.max.burst`", pool.release);
+            refuse_but(checker, &value.burst_us, &0_i64, &allowed);
         }
     }
 }

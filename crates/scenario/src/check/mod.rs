@@ -69,6 +69,7 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, repo
     network::check(checker, &mut spec, raw, &raw_domains, place);
     disks::check(checker, &mut spec, raw, &raw_domains, place);
     kvm::own_groups(checker, raw, &spec);
+    kvm::group_files(checker, raw, &spec);
     kvm::host_domain(checker, &mut spec);
     apps::check(checker, &mut spec, &raw_domains, place);
     run::rows(checker, &spec, &run, place);

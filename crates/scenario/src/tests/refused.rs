@@ -20,6 +20,28 @@ fn accepted(host: &str, domain: &str) -> Scenario {
 }
 
 #[test]
+fn kernels_before_5_14_have_no_idle_groups_and_no_bursts() {
+    let kvm = |release: &str| {
+        format!("hypervisor = \"kvm\"\nscheduler = \"linux-cfs\"\ngeneration = \"{release}\"")
+    };
+    let group = |release: &str, fields: &str| {
+        format!("{}\n[cgroup.\"machine.slice\"]\nquota_us = 50000\n{fields}", kvm(release))
+    };
+    refused(
+        &group("5.10.223", "burst_us = 10"),
+        "",
+        &["burst_us", "0: Linux 5.10.223 has no `cpu.max.burst`"],
+    );
+    refused(&group("5.10", "idle = true"), "", &["idle", "`false`: Linux 5.10 has no `cpu.idle`"]);
+    refused(&kvm("5.10"), "idle = 1", &["domain.a.idle"]);
+    refused(&kvm("5.13"), "global_quota_us = 50000\nglobal_burst_us = 10", &["domain.a.global_burst_us"]);
+    accepted(&group("5.10", "idle = false\nburst_us = 0"), "");
+    for release in ["5.15", "6.1"] {
+        accepted(&group(release, "idle = true\nburst_us = 10"), "idle = 1");
+    }
+}
+
+#[test]
 fn what_a_scheduler_refuses_at_boot_is_refused_with_the_values_and_what_is_allowed() {
     let kvm = "hypervisor = \"kvm\"\nscheduler = \"linux-cfs\"";
     let quota = "global_quota_us = 50000\nglobal_burst_us";

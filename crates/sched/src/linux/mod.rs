@@ -82,7 +82,7 @@ pub use cfs::Cfs;
 pub use cfs_rq::TaskId;
 pub use eevdf::Eevdf;
 pub use hierarchy::{Fair, Flavor, Settings};
-pub use params::{Tuned, limited_part};
+pub use params::{GroupFiles, Tuned, limited_part};
 pub use policy::Linux;
 pub use releases::{Evidence, KernelFacts, KernelRelease, KernelRules};
 pub use task_group::Bandwidth;

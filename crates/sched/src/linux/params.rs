@@ -321,6 +321,23 @@ pub fn limited_part(param: &str) -> Option<Part> {
     LIMITS.iter().find(limits).map(|params| params.part)
 }
 
+/// Files of control groups that not every kernel has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupFiles {
+    /// `cpu.idle`.
+    pub idle: bool,
+    /// `cpu.max.burst`.
+    pub burst: bool,
+}
+
+impl GroupFiles {
+    /// The files of a generation's kernels: those that set its parameters.
+    pub fn of(generation: &Generation) -> Self {
+        let has = |spec: &ParamSpec| generation.params.iter().any(|param| param.name == spec.name);
+        GroupFiles { idle: has(&IDLE), burst: has(&GLOBAL_BURST) }
+    }
+}
+
 /// Parameters that CFS and EEVDF share.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
