@@ -2,8 +2,10 @@
 
 mod recorded;
 
-use recorded::{BUNDLED, read};
-use vcpulab_conformance::linux::judged;
+use std::path::Path;
+
+use recorded::{BUNDLED, read, read_folder};
+use vcpulab_conformance::linux::{Recording, judged};
 use vcpulab_sched::linux::{KernelFacts, KernelRelease};
 
 #[test]
@@ -45,4 +47,20 @@ fn under_the_rules_of_another_release_a_recording_fails() {
         let judged = judged(&recording).expect("it is of one CPU");
         assert!(!judged.passed, "{name} under {release}: {}", judged.outcome);
     }
+}
+
+/// Recordings of Debian's kernel 5.10.223, made like the bundled ones.
+#[test]
+fn decisions_of_5_10_follow_its_own_rules() {
+    let read = |name: &str| read_folder(&Path::new("tests/recordings").join(name));
+    let judge = |recording: &Recording| {
+        let judged = judged(recording).expect("it is of one CPU");
+        (judged.scheduler, judged.outcome.differing)
+    };
+    assert_eq!(judge(&read("5.10-cfs-quota40")), ("linux-cfs 5.10".to_owned(), 0));
+    let mut nested = read("5.10-cfs-nested");
+    assert_eq!(judge(&nested), ("linux-cfs 5.10".to_owned(), 0));
+    // Later kernels let the running thread stay a buddy when a decision chooses it again.
+    nested.setup.tunables.kernel.release = KernelRelease::of("6.1");
+    assert_eq!(judge(&nested), ("linux-cfs 6.1".to_owned(), 3));
 }

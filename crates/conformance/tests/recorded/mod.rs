@@ -26,7 +26,12 @@ pub const BUNDLED: [&str; 14] = [
 
 /// Reads one of them.
 pub fn read(name: &str) -> Recording {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/vcpulab/data/linux").join(name);
+    read_folder(&Path::new("../../python/vcpulab/data/linux").join(name))
+}
+
+/// Reads the recording in a folder, whose path is relative to the crate.
+pub fn read_folder(folder: &Path) -> Recording {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let text = |file: &str| read_to_string(folder.join(file)).expect("it is there");
     let packed = File::open(folder.join("trace.txt.gz")).expect("it is there");
     let mut trace = String::new();
