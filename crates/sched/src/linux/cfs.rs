@@ -24,7 +24,7 @@ pub struct Rules {
     pub idle_min_granularity: Option<Span>,
     /// Tunable by half of which a waking idle entity is placed before the others.
     pub idle_placement: IdlePlacement,
-    /// Whether an entity that slept so long that virtual times cannot be compared loses its own.
+    /// Whether an entity that slept for so long that virtual run times cannot be compared is placed whatever its own is.
     pub replaces_long_sleepers: bool,
     /// Whether a decision clears the chosen entity as a buddy, even if the entity runs already. `false`: only a switch does.
     pub pick_clears_buddies: bool,
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(ALL.map(|rules| slice(rules, 0)), [23_999; 3], "alone it has the whole period");
     }
 
-    /// After 2^53 ns a heavy hog's virtual time is more than half of all virtual times away from that of a light sleeper.
+    /// The virtual run time of the sleeper is so far behind that the difference wraps, and the sleeper seems to be ahead.
     #[test]
     fn an_entity_that_slept_for_months_is_placed_anew() {
         let ahead = |rules: Rules, slept: Span| {
