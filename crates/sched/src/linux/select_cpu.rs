@@ -263,11 +263,11 @@ mod tests {
     /// Work of a vCPU that is not the waker.
     #[derive(Clone, Copy, PartialEq)]
     enum Work {
-        /// It never wakes.
+        /// No work: the vCPU never wakes.
         Sleeps,
-        /// It wakes once, when the waker wakes it.
+        /// A short run, once the waker wakes the vCPU.
         Wakee,
-        /// It runs for this long.
+        /// A run of this length.
         Runs(Span),
     }
 
