@@ -6,8 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Serialize;
 use vcpulab_host::program::Programs;
-use vcpulab_host::{Host, HostState, Observer, Scheduler, StateRow, Switch, Time, VcpuId};
-use vcpulab_sched::Runner;
+use vcpulab_host::{Host, HostState, Observer, Pools, StateRow, Switch, Time, VcpuId};
 
 use crate::recording::{Decision, State};
 use crate::vector::Vector;
@@ -91,16 +90,27 @@ impl Observer for Compare<'_> {
 
 /// Runs the vector, and compares it with what was recorded; `None`: all agrees.
 pub fn replay(vector: &Vector, trace: &[Decision], state: Option<&[State]>) -> Option<Divergence> {
-    let run = || {
-        let run = Run { vector, trace, state };
-        vcpulab_sched::with(&vector.scheduler, &vector.generation, &vector.global, vector.config.pcpus, run)
-    };
-    let what = match catch_unwind(AssertUnwindSafe(run)) {
+    let what = match catch_unwind(AssertUnwindSafe(|| compare(vector, trace, state))) {
         Ok(Some(divergence)) => return divergence,
         Ok(None) => "the policy is not implemented".to_owned(),
         Err(panic) => format!("the policy panicked: {}", text_of(&*panic)),
     };
     Some(Divergence { what, ..Divergence::default() })
+}
+
+/// The vector's policy, behind a pointer: the host's loop is compiled once for all policies. `None`: no such policy.
+fn scheduler(vector: &Vector) -> Option<Pools<'static>> {
+    let Vector { scheduler, generation, global, config, .. } = vector;
+    Some(Pools::new(vec![vcpulab_sched::boxed(scheduler, generation, global, config.pcpus)?]))
+}
+
+/// The programs of the vector's vCPUs.
+fn programs(vector: &Vector) -> Programs {
+    let mut programs = Programs::default();
+    for (i, program) in vector.programs.iter().enumerate() {
+        programs.set(VcpuId(vector.config.pcpus + i as u32), program.clone());
+    }
+    programs
 }
 
 /// The message of a panic.
@@ -109,48 +119,32 @@ pub(crate) fn text_of(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
-#[derive(Clone, Copy)]
-struct Run<'a> {
-    vector: &'a Vector,
-    trace: &'a [Decision],
-    state: Option<&'a [State]>,
-}
-
-impl Runner for Run<'_> {
-    type Out = Option<Divergence>;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Option<Divergence> {
-        let Run { vector, trace, state } = self;
-        let config = &vector.config;
-        let mut programs = Programs::default();
-        for (i, program) in vector.programs.iter().enumerate() {
-            programs.set(VcpuId(config.pcpus + i as u32), program.clone());
-        }
-        let compare = Compare { trace, state, decisions: 0, states: 0, decision: None, value: None };
-        let mut host = match Host::new(config, scheduler, programs, compare) {
-            Ok(host) => host,
-            Err(broken) => return Some(Divergence { what: broken.to_string(), ..Divergence::default() }),
-        };
-        host.limit_events(EVENTS_MAX);
-        let broken = host.run_until(vector.duration).err();
-        let seen = host.observer();
-        if let Some(broken) = broken.filter(|_| seen.decision.is_none() && seen.value.is_none()) {
-            let before = recent(trace, seen.decisions);
-            return Some(Divergence {
-                what: broken.to_string(),
-                time_ns: Some(broken.time.ns()),
-                before,
-                ..Divergence::default()
-            });
-        }
-        let mut divergence = seen.divergence()?;
-        if let Some(time) = divergence.time_ns {
-            let again = StateBefore { vector, time: Time::from_ns(time) };
-            let (name, generation) = (&vector.scheduler, &vector.generation);
-            divergence.state = vcpulab_sched::with(name, generation, &vector.global, config.pcpus, again)?;
-        }
-        Some(divergence)
+/// The first difference of a run. The outer `None`: the policy is not implemented.
+fn compare(vector: &Vector, trace: &[Decision], state: Option<&[State]>) -> Option<Option<Divergence>> {
+    let compare = Compare { trace, state, decisions: 0, states: 0, decision: None, value: None };
+    let mut host = match Host::new(&vector.config, scheduler(vector)?, programs(vector), compare) {
+        Ok(host) => host,
+        Err(broken) => return Some(Some(Divergence { what: broken.to_string(), ..Divergence::default() })),
+    };
+    host.limit_events(EVENTS_MAX);
+    let broken = host.run_until(vector.duration).err();
+    let seen = host.observer();
+    if let Some(broken) = broken.filter(|_| seen.decision.is_none() && seen.value.is_none()) {
+        let before = recent(trace, seen.decisions);
+        return Some(Some(Divergence {
+            what: broken.to_string(),
+            time_ns: Some(broken.time.ns()),
+            before,
+            ..Divergence::default()
+        }));
     }
+    let mut divergence = seen.divergence();
+    if let Some(divergence) = &mut divergence
+        && let Some(time) = divergence.time_ns
+    {
+        divergence.state = state_before(vector, Time::from_ns(time))?;
+    }
+    Some(divergence)
 }
 
 fn recent(trace: &[Decision], decisions: usize) -> Vec<String> {
@@ -197,27 +191,16 @@ impl Compare<'_> {
     }
 }
 
-/// Runs the vector once more up to an instant, and dumps the scheduler's state.
-struct StateBefore<'a> {
-    vector: &'a Vector,
-    time: Time,
-}
-
-impl Runner for StateBefore<'_> {
-    type Out = Vec<String>;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Vec<String> {
-        let mut programs = Programs::default();
-        for (i, program) in self.vector.programs.iter().enumerate() {
-            programs.set(VcpuId(self.vector.config.pcpus + i as u32), program.clone());
-        }
-        let Ok(mut host) = Host::new(&self.vector.config, scheduler, programs, ()) else { return Vec::new() };
-        // The same run reached this time before.
-        let _ = host.run_until(self.time);
-        let mut text = String::new();
-        let _ = host.dump(&mut text);
-        text.lines().map(str::to_owned).collect()
-    }
+/// The scheduler's state at an instant, from another run of the vector. `None`: the policy is not implemented.
+fn state_before(vector: &Vector, time: Time) -> Option<Vec<String>> {
+    let Ok(mut host) = Host::new(&vector.config, scheduler(vector)?, programs(vector), ()) else {
+        return Some(Vec::new());
+    };
+    // The same run reached this time before.
+    let _ = host.run_until(time);
+    let mut text = String::new();
+    let _ = host.dump(&mut text);
+    Some(text.lines().map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -277,8 +260,8 @@ mod tests {
     }
 
     /// The decisions of a host on which two domains compete, with an adjust of the first, or of the scheduler.
-    fn decisions(scheduler: (&str, &str), global: &str, domain: &str, adjust: &str) -> Vec<Decision> {
-        let (policy, generation) = scheduler;
+    fn decisions(policy: (&str, &str), global: &str, domain: &str, adjust: &str) -> Vec<Decision> {
+        let (policy, generation) = policy;
         let text = format!(
             r#"{{"name": "n", "scheduler": "{policy}", "generation": "{generation}", "params": {global}, "pcpus": 1,
             "duration_ns": 400000000, "domains": [
@@ -287,10 +270,11 @@ mod tests {
             "actions": [{adjust}]}}"#
         );
         let vector = read_vector(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        vcpulab_sched::with(policy, generation, &vector.global, 1, Recorded(&vector)).unwrap()
+        let scheduler = scheduler(&vector).unwrap();
+        let mut host = Host::new(&vector.config, scheduler, programs(&vector), Record::default()).unwrap();
+        host.run_until(vector.duration).unwrap();
+        std::mem::take(&mut host.observe().1.0)
     }
-
-    struct Recorded<'a>(&'a Vector);
 
     #[derive(Default)]
     struct Record(Vec<Decision>);
@@ -301,20 +285,6 @@ mod tests {
                 (host.name(switch.from), host.name(switch.to));
             let (time_ns, pcpu) = (switch.time.ns(), i64::from(switch.pcpu.0));
             self.0.push(Decision { time_ns, pcpu, from_domain, from_vcpu, to_domain, to_vcpu });
-        }
-    }
-
-    impl Runner for Recorded<'_> {
-        type Out = Vec<Decision>;
-
-        fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
-            let mut programs = Programs::default();
-            for (i, program) in self.0.programs.iter().enumerate() {
-                programs.set(VcpuId(self.0.config.pcpus + i as u32), program.clone());
-            }
-            let mut host = Host::new(&self.0.config, scheduler, programs, Record::default()).unwrap();
-            host.run_until(self.0.duration).unwrap();
-            std::mem::take(&mut host.observe().1.0)
         }
     }
 

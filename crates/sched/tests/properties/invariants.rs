@@ -3,11 +3,12 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Params, PcpuId, Scheduler, Scope, Span, Time,
-    VcpuConfig, VcpuId,
+    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Params, PcpuId, Scope, Span, Time, VcpuConfig,
+    VcpuId,
 };
-use vcpulab_sched::{Generation, ParamKind, Runner, policies};
+use vcpulab_sched::{Generation, ParamKind, policies};
 
+use crate::alone;
 use crate::hosts::{Allow, Case, END, MS, case, on_every_policy, run};
 
 proptest! {
@@ -60,10 +61,8 @@ struct Shares<'a> {
     windows: usize,
 }
 
-impl Runner for Shares<'_> {
-    type Out = Vec<Vec<Span>>;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
+impl Shares<'_> {
+    fn run(self, policy: &str, generation: &Generation) -> Vec<Vec<Span>> {
         let mut programs = Programs::default();
         let count = self.params.len() * self.vcpus_each;
         for i in 0..count {
@@ -79,6 +78,7 @@ impl Runner for Shares<'_> {
             ..DomainConfig::default()
         });
         let config = HostConfig { pcpus: self.pcpus, domains: domains.collect(), ..HostConfig::default() };
+        let scheduler = alone(policy, generation.name, &Params::new(), self.pcpus);
         let mut host = Host::new(&config, scheduler, programs, ()).unwrap();
         let gotten = |host: &HostState| -> Vec<Span> {
             let of = |d| host.all_vcpus_of(DomId(d)).map(|v| host.run_times(v).running_ns).sum();
@@ -114,8 +114,7 @@ proptest! {
             assert!(matches!(spec.kind, ParamKind::Int { .. }) && spec.scope == Scope::Domain);
             let params: Vec<Params> = caps.iter().map(|&cap| Params::new().with("cap", cap)).collect();
             let shares = Shares { params: &params, pcpus, vcpus_each, window: 1000 * MS, windows: 5 };
-            let windows = vcpulab_sched::with(policy, generation.name, &Params::new(), pcpus, shares).unwrap();
-            for got in windows {
+            for got in shares.run(policy, generation) {
                 for (&cap, got) in caps.iter().zip(got) {
                     let most = cap * 10 * MS + vcpus_each as i64 * (2 * 30 + 34) * MS;
                     assert!(got <= most, "{policy} {}: cap {cap} % got {got} ns in a second", generation.name);
@@ -136,7 +135,7 @@ proptest! {
             }
             let params: Vec<Params> = weights.iter().map(|&weight| Params::new().with("weight", weight)).collect();
             let shares = Shares { params: &params, pcpus: 1, vcpus_each: 1, window: 20_000 * MS, windows: 2 };
-            let windows = vcpulab_sched::with(policy, generation.name, &Params::new(), 1, shares).unwrap();
+            let windows = shares.run(policy, generation);
             let (all, weight_sum) = (windows[1].iter().sum::<Span>().ns() as f64, weights.iter().sum::<i64>() as f64);
             for (&weight, &got) in weights.iter().zip(&windows[1]) {
                 let (share, fair) = (got.ns() as f64 / all, weight as f64 / weight_sum);
