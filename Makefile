@@ -13,6 +13,10 @@ WHEEL_TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unkno
 STUDIES ?= --fast
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 1000
+# The last two bring the features that `make test` has: what one of them has compiled, the other does not compile again.
+QUICK_CRATES := host sched scenario dev bench histogram
+# What only benchmarks need.
+BENCHES := vcpulab-bench/bench,vcpulab-recording/bench
 FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
@@ -82,7 +86,7 @@ pgo: .venv/installed
 
 ## Lint, and the tests that are marked `quick`: for every save
 check: lint
-	cargo test --package vcpulab-host --package vcpulab-sched --package vcpulab-scenario --lib --locked --quiet
+	cargo test $(QUICK_CRATES:%=--package vcpulab-%) --lib --locked --quiet
 	$(PYTEST) -m "quick and not browser and not slow"
 
 ## All tests: the crates, the Python front, and whether generated files are up to date; K="lint and not kvm" runs the tests of
@@ -97,15 +101,13 @@ test-crates:
 test-python: build .venv/tools
 	$(PYTEST) $(if $(K),-k "$(K)")
 
-## Formatting, lints, types, layers, and circles of imports
+## Formatting, lints, types, and circles of imports in Python; those in Rust are a test
 lint: build .venv/tools .venv/stubs
 	cargo fmt --check
-	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	cargo clippy --workspace --all-targets --features $(BENCHES) --locked -- --deny warnings
 	cargo fmt --manifest-path examples/lottery-rust/Cargo.toml --check
 	cargo clippy --manifest-path examples/lottery-rust/Cargo.toml --target-dir target/examples --all-targets --locked -- \
 	  --deny warnings
-	cargo run --quiet --locked --package vcpulab-dev -- circles
-	cargo run --quiet --locked --package vcpulab-dev -- comments
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
@@ -176,7 +178,7 @@ lock:
 
 ## How fast the engine is on this machine
 bench: build
-	cargo bench --package vcpulab-bench --locked
+	cargo bench --package vcpulab-bench --features bench --locked
 	$(BIN)/vcpulab bench
 
 ## What a second processor gives to a run, a sweep and a search

@@ -1,4 +1,4 @@
-//! Simulated milliseconds under each policy: `cargo bench -p vcpulab-bench`.
+//! Simulated milliseconds under each policy: `cargo bench -p vcpulab-bench --features bench`.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 

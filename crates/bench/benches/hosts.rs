@@ -1,4 +1,4 @@
-//! Whole runs, all parts of them: `cargo bench -p vcpulab-bench --bench hosts`.
+//! Whole runs, all parts of them: `cargo bench -p vcpulab-bench --features bench --bench hosts`.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 

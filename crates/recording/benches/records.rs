@@ -1,4 +1,4 @@
-//! Records read a second on one core, summary and all: `cargo bench -p vcpulab-recording`.
+//! Records read a second on one core, summary and all: `cargo bench -p vcpulab-recording --features bench`.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
