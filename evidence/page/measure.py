@@ -98,9 +98,9 @@ def linux(report: Report) -> Iterator[Row]:
         yield {**measured, **counts, **errors}
 
 
-def xen(found: Agreement) -> Iterator[Row]:
+def xen(agreement: Agreement) -> Iterator[Row]:
     """By kind and metric: errors of the predictions of Xen, and what chance gives."""
-    for verdict in found.verdicts:
+    for verdict in agreement.verdicts:
         yield {
             "kind": verdict.kind,
             "metric": verdict.metric,
@@ -131,40 +131,40 @@ def _part(part: float, least: float = inf) -> str:
     return f"{part:.{int(part < 100 * least <= round(part))}f}"
 
 
-def xen_signs(found: Agreement) -> Iterator[Row]:
+def xen_signs(agreement: Agreement) -> Iterator[Row]:
     """Signs of changes."""
-    for one in found.signs:
-        counts = {"changes": one.changes, "beyond_chance": one.recorded, "right": one.right, "wrong": one.wrong}
-        right = "" if one.part_right is None else f"{100 * one.part_right:.1f}"
-        yield {"metric": one.metric} | counts | {"undecided": one.undecided, "right_percent": right}
+    for sign in agreement.signs:
+        counts = {"changes": sign.changes, "beyond_chance": sign.recorded, "right": sign.right, "wrong": sign.wrong}
+        right = "" if sign.part_right is None else f"{100 * sign.part_right:.1f}"
+        yield {"metric": sign.metric} | counts | {"undecided": sign.undecided, "right_percent": right}
 
 
-def xen_summary(found: Agreement, folders: Sequence[Path]) -> Iterator[Row]:
+def xen_summary(agreement: Agreement, folders: Sequence[Path]) -> Iterator[Row]:
     """How much was compared."""
-    whats = found.cells_of(WHAT_IF)
+    what_ifs = agreement.cells_of(WHAT_IF)
     recordings = [read(folder) for folder in folders]
     yield {
-        "recordings": len(found.recordings),
-        "kinds_of_guests": len({one.guests for one in recordings}),
-        "settings": len({(one.guests, one.setting.key) for one in recordings}),
-        "what_ifs": len({(cell.demands, cell.setting) for cell in whats}),
-        "predictions": len(whats),
+        "recordings": len(agreement.recordings),
+        "kinds_of_guests": len({recorded.guests for recorded in recordings}),
+        "settings": len({(recorded.guests, recorded.setting.key) for recorded in recordings}),
+        "what_ifs": len({(cell.demands, cell.setting) for cell in what_ifs}),
+        "predictions": len(what_ifs),
     }
 
 
-def xen_changes(found: Agreement) -> Iterator[Row]:
+def xen_changes(agreement: Agreement) -> Iterator[Row]:
     """By what was changed, where it is one thing."""
-    for changed, metric, verdict in found.by_change:
+    for changed, metric, verdict in agreement.by_change:
         if " + " not in changed:
             errors = {"off_median": _said(verdict.off_median), "off_p90": _said(verdict.off_p90)}
             bias = {"bias": _said(verdict.bias), "by_chance": verdict.by_chance}
             yield {"changed": changed, "metric": metric, "cells": verdict.cells} | errors | bias
 
 
-def xen_worst(found: Agreement) -> Iterator[Row]:
+def xen_worst(agreement: Agreement) -> Iterator[Row]:
     """The what-ifs that are farthest off; of each domain's metric in a setting one."""
     seen: set[tuple[str, ...]] = set()
-    for cell in found.worst(len(found.cells)):
+    for cell in agreement.worst(len(agreement.cells)):
         key = (cell.setting, cell.thing, cell.metric)
         if key not in seen and len(seen) < _WORST:
             seen.add(key)
@@ -180,13 +180,13 @@ def xen_worst(found: Agreement) -> Iterator[Row]:
             }
 
 
-def xen_guests(found: Agreement) -> Iterator[Row]:
+def xen_guests(agreement: Agreement) -> Iterator[Row]:
     """By kind of guests and metric: twins in their own setting, and in others."""
-    for guests in dict.fromkeys(cell.guests for cell in found.cells):
+    for guests in dict.fromkeys(cell.guests for cell in agreement.cells):
         for metric in BARS:
             row: dict[str, object] = {"guests": guests, "metric": metric}
             for kind, name in ((OWN, "own"), (WHAT_IF, "what_if")):
-                cells = [cell for cell in found.cells_of(kind, metric) if cell.guests == guests]
+                cells = [cell for cell in agreement.cells_of(kind, metric) if cell.guests == guests]
                 off = sorted(abs(cell.off) for cell in cells)
                 row |= {f"{name}_cells": len(off), f"{name}_median": "", f"{name}_p90": ""}
                 if off:
@@ -194,28 +194,28 @@ def xen_guests(found: Agreement) -> Iterator[Row]:
             yield row
 
 
-def xen_own(found: Agreement) -> Iterator[Row]:
+def xen_own(agreement: Agreement) -> Iterator[Row]:
     """Median waits in each recording, and of its own twin in its own setting."""
-    for cell in found.cells_of(OWN, "wait_median"):
+    for cell in agreement.cells_of(OWN, "wait_median"):
         if cell.demands == cell.setting:
             values = {"recorded": _said(cell.recorded), "predicted": _said(cell.predicted)}
             yield {"recording": cell.setting, "of": cell.thing} | values
 
 
-def xen_demands(found: Agreement) -> Iterator[Row]:
+def xen_demands(agreement: Agreement) -> Iterator[Row]:
     """By the recording that twins were made of: which part of all its what-ifs is within the widest limits."""
-    for demands in dict.fromkeys(cell.demands for cell in found.cells_of(WHAT_IF)):
-        cells = [cell for cell in found.cells_of(WHAT_IF) if cell.demands == demands]
+    for demands in dict.fromkeys(cell.demands for cell in agreement.cells_of(WHAT_IF)):
+        cells = [cell for cell in agreement.cells_of(WHAT_IF) if cell.demands == demands]
         within = sum(cell.excess <= 1 for cell in cells)
         yield {"demands": demands, "predictions": len(cells), "within_percent": f"{100 * within / len(cells):.1f}"}
 
 
-def xen_ranks(found: Agreement) -> Iterator[Row]:
+def xen_ranks(agreement: Agreement) -> Iterator[Row]:
     """By metric of waits, and kind of guests: how many of 100 recorded waits lie between recorded and predicted."""
-    kinds = dict.fromkeys(cell.guests for cell in found.cells)
+    kinds = dict.fromkeys(cell.guests for cell in agreement.cells)
     for metric in PARTS:
         for guests in ("all", *kinds):
-            cells = [cell for cell in found.cells_of(WHAT_IF, metric) if guests in ("all", cell.guests)]
+            cells = [cell for cell in agreement.cells_of(WHAT_IF, metric) if guests in ("all", cell.guests)]
             ranks = sorted(cell.off_rank for cell in cells if cell.off_rank is not None)
             beyond = [cell.off_rank for cell in cells if cell.excess > 1 and cell.off_rank is not None]
             if not ranks:
@@ -231,39 +231,42 @@ def xen_preemptions(folders: Sequence[Path]) -> Iterator[Row]:
     Hogs count their work, so that least squares over recordings tell CPU time for each iteration from that for each
     preemption. A twin has neither counts nor other recordings.
     """
-    those = [one for one in map(read, folders) if one.kind == "mixed"]
-    for scheduler in dict.fromkeys(one.setting.scheduler for one in those):
-        its = [one for one in those if one.setting.scheduler == scheduler]
-        told = sorted(one.resume_ns / 1e3 for one in its if one.resume_ns)
+    mixed = [recorded for recorded in map(read, folders) if recorded.kind == "mixed"]
+    for scheduler in dict.fromkeys(recorded.setting.scheduler for recorded in mixed):
+        of_scheduler = [recorded for recorded in mixed if recorded.setting.scheduler == scheduler]
+        resumes_us = sorted(recorded.resume_ns / 1e3 for recorded in of_scheduler if recorded.resume_ns)
         for name in ("hogA", "hogB"):
-            of = [_vcpu(one, name) for one in its]
-            done = [one.work_rate[name] * one.span_ns / 1e9 for one in its]
-            work = np.array([(count, vcpu["preempted"]) for count, vcpu in zip(done, of, strict=True)])
-            _, each_ns = np.linalg.lstsq(work, np.array([vcpu["running_ns"] for vcpu in of]), rcond=None)[0]
-            row: dict[str, object] = {"scheduler": scheduler, "guest": name, "recordings": len(its)}
-            row |= {"counted_us": _said(float(each_ns) / 1e3), "twins": len(told), "told_us": _said(median(told))}
-            yield row | {"told_least_us": _said(told[0]), "told_most_us": _said(told[-1])}
+            vcpus = [_vcpu(recorded, name) for recorded in of_scheduler]
+            done = [recorded.work_rate[name] * recorded.span_ns / 1e9 for recorded in of_scheduler]
+            work = np.array([(count, vcpu["preempted"]) for count, vcpu in zip(done, vcpus, strict=True)])
+            _, each_ns = np.linalg.lstsq(work, np.array([vcpu["running_ns"] for vcpu in vcpus]), rcond=None)[0]
+            row: dict[str, object] = {"scheduler": scheduler, "guest": name, "recordings": len(of_scheduler)}
+            row |= {
+                "counted_us": _said(float(each_ns) / 1e3),
+                "twins": len(resumes_us),
+                "told_us": _said(median(resumes_us)),
+            }
+            yield row | {"told_least_us": _said(resumes_us[0]), "told_most_us": _said(resumes_us[-1])}
 
 
 def _vcpu(recorded: Recorded, name: str) -> Mapping[str, int]:
     """What the summary says of the vCPU of a domain that has one."""
-    found: Mapping[str, int] = next(
-        vcpu for vcpu in recorded.whole.summary["vcpus"] if recorded.twin.sources.name(vcpu["domain"]) == name
-    )
-    return found
+    name_of = recorded.twin.sources.name
+    vcpu: Mapping[str, int] = next(vcpu for vcpu in recorded.whole.summary["vcpus"] if name_of(vcpu["domain"]) == name)
+    return vcpu
 
 
-def xen_repeating(found: Agreement) -> Iterator[Row]:
+def xen_repeating(agreement: Agreement) -> Iterator[Row]:
     """Parts within the widest limits, by whether a twin repeats its own recording, and the setting is of the same boot.
 
     It does where its shares and switches in its own setting are within the limits: that needs no other recording.
     """
-    failing = _failing(found)
+    failing = _failing(agreement)
     for repeats in (True, False):
         for same in (True, False):
             cells = [
                 cell
-                for cell in found.cells_of(WHAT_IF)
+                for cell in agreement.cells_of(WHAT_IF)
                 if (cell.demands not in failing) == repeats and (_boot(cell.demands) == _boot(cell.setting)) == same
             ]
             row: dict[str, object] = {"repeats": repeats, "same_boot": same}
@@ -271,10 +274,12 @@ def xen_repeating(found: Agreement) -> Iterator[Row]:
             yield row | _within_limits(cells)
 
 
-def _failing(found: Agreement) -> set[str]:
+def _failing(agreement: Agreement) -> set[str]:
     """The recordings that their own twins do not repeat."""
     own = [
-        cell for cell in found.cells_of(OWN) if cell.demands == cell.setting and cell.metric in ("share", "switches")
+        cell
+        for cell in agreement.cells_of(OWN)
+        if cell.demands == cell.setting and cell.metric in ("share", "switches")
     ]
     return {cell.demands for cell in own if cell.excess > 1}
 
@@ -283,12 +288,12 @@ _SEVERAL_PCPUS = {"two", "wide", "four", "pool", "tworequests"}
 """Kinds of guests that were recorded on more than one pCPU."""
 
 
-def xen_causes(found: Agreement) -> Iterator[Row]:
+def xen_causes(agreement: Agreement) -> Iterator[Row]:
     """Parts within the widest limits as what-ifs are left out of which a cause is known, one cause after another.
 
     Which those are, recordings and their settings say, and no result of a what-if.
     """
-    failing = _failing(found)
+    failing = _failing(agreement)
     causes: dict[str, Callable[[Held], bool]] = {
         "recorded under a rate limit of 5 ms": lambda cell: RATE_LIMITED in cell.demands,
         "bursts that Dom0 may interrupt": lambda cell: (
@@ -298,36 +303,36 @@ def xen_causes(found: Agreement) -> Iterator[Row]:
         "other boots": lambda cell: _boot(cell.demands) != _boot(cell.setting),
         "twins that do not repeat their own recording": lambda cell: cell.demands in failing,
     }
-    left = found.cells_of(WHAT_IF)
+    left = agreement.cells_of(WHAT_IF)
     yield {"without": "", "cells": len(left)} | _within_limits(left)
-    for cause, is_of_it in causes.items():
-        left = [cell for cell in left if not is_of_it(cell)]
+    for cause, has_cause in causes.items():
+        left = [cell for cell in left if not has_cause(cell)]
         yield {"without": cause, "cells": len(left)} | _within_limits(left)
 
 
-def xen_directions(found: Agreement) -> Iterator[Row]:
+def xen_directions(agreement: Agreement) -> Iterator[Row]:
     """Parts within the widest limits, by kind of guests, and by what is changed: setting, boot, scheduler."""
-    by: dict[tuple[str, str, str, str], list[Held]] = {}
-    for cell in found.cells_of(WHAT_IF):
+    by_change: dict[tuple[str, str, str, str], list[Held]] = {}
+    for cell in agreement.cells_of(WHAT_IF):
         demanded, held = _boot(cell.demands), _boot(cell.setting)
         boot = "same" if demanded == held else "another"
         # Of different releases there are too few pairs.
         if demanded[0] == held[0]:
-            by.setdefault((cell.guests, demanded[1], held[1], boot), []).append(cell)
-    for (guests, before, after, boot), cells in sorted(by.items()):
+            by_change.setdefault((cell.guests, demanded[1], held[1], boot), []).append(cell)
+    for (guests, before, after, boot), cells in sorted(by_change.items()):
         row: dict[str, object] = {"guests": guests, "from": before, "to": after, "boot": boot}
         yield row | {"cells": len(cells)} | _within_limits(cells)
 
 
-def xen_repeated(found: Agreement) -> Iterator[Row]:
+def xen_repeated(agreement: Agreement) -> Iterator[Row]:
     """By kind and metric: how often a recording of the same setting in another boot is within the limits.
 
     That is what a prediction can come to that knows everything but what chance decides as a host boots. Beside it, held
     against the same limits without forgiving what chance explains: twins in their own setting, and what-ifs.
     """
     of_kind: dict[tuple[str, str], dict[str, list[bool]]] = {}
-    again = {cell.setting for cell in found.cells_of(OWN) if _boot(cell.demands) != _boot(cell.setting)}
-    for cell in found.cells:
+    again = {cell.setting for cell in agreement.cells_of(OWN) if _boot(cell.demands) != _boot(cell.setting)}
+    for cell in agreement.cells:
         if cell.setting not in again:
             continue
         limit = cell.bar.widest
@@ -339,7 +344,7 @@ def xen_repeated(found: Agreement) -> Iterator[Row]:
             counts = of_kind.setdefault((guests, cell.metric), {})
             for name, is_within in parts.items():
                 counts.setdefault(name, []).append(is_within)
-    for (guests, metric), counts in sorted(of_kind.items(), key=lambda one: (one[0][0] != "all", one[0])):
+    for (guests, metric), counts in sorted(of_kind.items(), key=lambda item: (item[0][0] != "all", item[0])):
         row: dict[str, object] = {"guests": guests, "metric": metric, "pairs": len(counts["again"])}
         yield row | {f"{name}_within_percent": _percent(counts.get(name, ())) for name in ("again", "own", "what_if")}
 
@@ -351,19 +356,19 @@ _AFTER = re.compile(r"credit2?-(requests|receive|mixed)-.*-3$|credit2?-(disk|two
 _WHICH = {"unseen": _UNSEEN, "after": _AFTER}
 
 
-def xen_unseen(found: Agreement) -> Iterator[Row]:
+def xen_unseen(agreement: Agreement) -> Iterator[Row]:
     """Parts within the widest limits of what-ifs held against recordings nobody had looked at, by kind; and others."""
-    held: dict[tuple[str, str], list[Held]] = {}
-    for cell in found.cells_of(WHAT_IF):
-        which = next((name for name, those in _WHICH.items() if those.search(cell.setting)), "others")
-        held.setdefault((which, cell.guests), []).append(cell)
-        held.setdefault((which, "all"), []).append(cell)
+    groups: dict[tuple[str, str], list[Held]] = {}
+    for cell in agreement.cells_of(WHAT_IF):
+        group = next((name for name, pattern in _WHICH.items() if pattern.search(cell.setting)), "others")
+        groups.setdefault((group, cell.guests), []).append(cell)
+        groups.setdefault((group, "all"), []).append(cell)
     order = [*_WHICH, "others"]
-    for which, guests in sorted(held, key=lambda one: (order.index(one[0]), one[1] != "all", one)):
-        cells = held[which, guests]
-        if which != "others" or guests == "all":
+    for group, guests in sorted(groups, key=lambda key: (order.index(key[0]), key[1] != "all", key)):
+        cells = groups[group, guests]
+        if group != "others" or guests == "all":
             recordings = len({cell.setting for cell in cells})
-            row = {"held_against": which, "guests": guests, "cells": len(cells), "recordings": recordings}
+            row = {"held_against": group, "guests": guests, "cells": len(cells), "recordings": recordings}
             yield row | _within_limits(cells)
 
 
@@ -378,17 +383,17 @@ def _percent(within: Sequence[bool], least: float = inf) -> str:
     return _part(100 * sum(within) / len(within), least) if within else ""
 
 
-def xen_boots(found: Agreement) -> Iterator[Row]:
+def xen_boots(agreement: Agreement) -> Iterator[Row]:
     """Median waits of Dom0 and of the guests, by kind: of twins of the same boot, and of others."""
     for kind in ("mixed", "weights", "requests"):
-        for of in ("dom0", "guests"):
-            row: dict[str, object] = {"guests": kind, "of": of}
+        for side in ("dom0", "guests"):
+            row: dict[str, object] = {"guests": kind, "of": side}
             for same, name in ((True, "same"), (False, "other")):
                 cells = [
                     cell
-                    for cell in found.cells_of(WHAT_IF, "wait_median")
+                    for cell in agreement.cells_of(WHAT_IF, "wait_median")
                     if cell.guests == kind
-                    and (cell.thing == "dom0") == (of == "dom0")
+                    and (cell.thing == "dom0") == (side == "dom0")
                     and (_boot(cell.demands) == _boot(cell.setting)) == same
                 ]
                 within = 100 * sum(cell.excess <= 1 for cell in cells) / max(len(cells), 1)
@@ -423,23 +428,25 @@ def xen_phases(folders: Sequence[Path]) -> Iterator[Row]:
     Of each setting's twin in the setting of the same name under the other scheduler.
     """
     for kind in ("mixed", "requests", "receive", "weights"):
-        those = [one for one in map(read, folders) if one.kind == kind and not _boot(one.name)[-1]]
-        pairs = [(a, b) for a, b in permutations(those, 2) if _boot(a.name) != _boot(b.name) and _named(a) == _named(b)]
+        recordings = [entry for entry in map(read, folders) if entry.kind == kind and not _boot(entry.name)[-1]]
+        pairs = [
+            (a, b) for a, b in permutations(recordings, 2) if _boot(a.name) != _boot(b.name) and _named(a) == _named(b)
+        ]
         off: dict[str, list[tuple[float, float]]] = {}
-        for demands, there in pairs:
-            setting = there.setting
-            with_its_boot = _Elsewhere(
-                setting.host, setting.domains, setting.pools, there.twin.scenario.to_dict()["domain"]
+        for demands, target in pairs:
+            setting = target.setting
+            known_ticks = _Elsewhere(
+                setting.host, setting.domains, setting.pools, target.twin.scenario.to_dict()["domain"]
             )
             units = [
-                Unit(demands, one).measure(lambda _: True) for one in (there, replace(there, setting=with_its_boot))
+                Unit(demands, entry).measure(lambda _: True) for entry in (target, replace(target, setting=known_ticks))
             ]
-            for (of, metric), recorded in there.values.items():
-                name = f"{of} {metric}"
-                if recorded and all(name in one for unit in units for one in unit):
+            for (thing, metric), recorded in target.values.items():
+                name = f"{thing} {metric}"
+                if recorded and all(name in values for unit in units for values in unit):
                     scale = 1.0 if metric in OF_POINTS else 100 / recorded
-                    drawn, its = (abs(scale * (median(one[name] for one in unit) - recorded)) for unit in units)
-                    off.setdefault(metric, []).append((drawn, its))
+                    drawn, known = (abs(scale * (median(values[name] for values in unit) - recorded)) for unit in units)
+                    off.setdefault(metric, []).append((drawn, known))
         for metric, both in off.items():
             limit = BARS[metric].widest
             row: dict[str, object] = {"guests": kind, "metric": metric, "pairs": len(pairs), "cells": len(both)}
@@ -459,29 +466,29 @@ def xen_floors(folders: Sequence[Path]) -> Iterator[Row]:
     """By scheduler: the shortest waits from waking to running that recordings have."""
     floors: dict[str, list[float]] = {}
     for folder in folders:
-        one = read(folder)
-        floors.setdefault(one.setting.scheduler, []).append(shortest_wait_ns(one.whole.summary) / 1e3)
+        recorded = read(folder)
+        floors.setdefault(recorded.setting.scheduler, []).append(shortest_wait_ns(recorded.whole.summary) / 1e3)
     for scheduler, times in sorted(floors.items()):
         yield {"scheduler": scheduler, "recordings": len(times), "shortest_wait_us": _said(median(times))}
 
 
 def xen_recorder(folders: Sequence[Path]) -> Iterator[Row]:
     """By guests and scheduler: how often Dom0 wakes by a timer of its own, and for how long, in the median of twins."""
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for one in map(read, folders):
-        for app in one.twin.scenario.domains["dom0"].apps:
+    timers: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for recorded in map(read, folders):
+        for app in recorded.twin.scenario.domains["dom0"].apps:
             events = [event for phase in app.phases for event in phase.events]
             if any(event.await_ for event in events) or not any(event.sleep for event in events):
                 continue
             ran = sum(event.run.ns for event in events if isinstance(event.run, Duration))
             slept = sum(event.sleep.ns for event in events if isinstance(event.sleep, Duration))
             times = len(app.phases)
-            each = ran / times / 1e3, (ran + slept) / times / 1e6
-            found.setdefault((one.kind, one.setting.scheduler), []).append(each)
-    for (kind, scheduler), those in sorted(found.items()):
-        run_us, every_ms = (median(values) for values in zip(*those, strict=True))
-        row: dict[str, object] = {"guests": kind, "scheduler": scheduler, "twins": len(those)}
-        share = median(run / every / 10 for run, every in those)
+            execution = ran / times / 1e3, (ran + slept) / times / 1e6
+            timers.setdefault((recorded.kind, recorded.setting.scheduler), []).append(execution)
+    for (kind, scheduler), executions in sorted(timers.items()):
+        run_us, every_ms = (median(values) for values in zip(*executions, strict=True))
+        row: dict[str, object] = {"guests": kind, "scheduler": scheduler, "twins": len(executions)}
+        share = median(run / every / 10 for run, every in executions)
         yield row | {"cpu_us": f"{run_us:.0f}", "every_ms": f"{every_ms:.0f}", "share_percent": f"{share:.2f}"}
 
 
@@ -491,17 +498,17 @@ def xen_recorder(folders: Sequence[Path]) -> Iterator[Row]:
 def studies() -> Iterator[Row]:
     """By study and role: cells, and the errors of tables."""
     for name in NAMES:
-        found: dict[str, list[tuple[int, float]]] = {"fitted": [], "predicted": [], "blind": []}
+        errors_by_role: dict[str, list[tuple[int, float]]] = {"fitted": [], "predicted": [], "blind": []}
         section = OVERVIEW.read_text(encoding="utf-8").partition(f"(`{name}`)")[2].partition("\n## ")[0]
         for line in section.splitlines():
             cells = [cell.strip() for cell in line.strip("|").split(" | ")]
             # A row of the table of scores: what, role, cells, tau, error, intervals.
-            if len(cells) >= 5 and cells[1] in found and cells[2].isdecimal() and cells[4] != "–":
-                found[cells[1]].append((int(cells[2]), float(cells[4])))
+            if len(cells) >= 5 and cells[1] in errors_by_role and cells[2].isdecimal() and cells[4] != "–":
+                errors_by_role[cells[1]].append((int(cells[2]), float(cells[4])))
         for score in scores(predictions(study(name), Results({}))):
             if score.role == "blind" and score.mape is not None:
-                found["blind"].append((score.cells, score.mape))
-        for role, tables in found.items():
+                errors_by_role["blind"].append((score.cells, score.mape))
+        for role, tables in errors_by_role.items():
             if tables:
                 errors = sorted(error for _, error in tables)
                 middle = {"error_median": _said(median(errors)), "error_least": _said(errors[0])}
@@ -529,27 +536,27 @@ def main(recordings: Path) -> None:
     if not recordings.exists():
         return
     with progress("running twins") as shown:
-        found = validate([recordings], store=DOCS.parent / "out" / "validate" / "units.jsonl", progress=shown).xen
-    assert found is not None, "recordings of Xen are there"
-    write("xen", xen(found))
-    write("xen-signs", xen_signs(found))
-    write("xen-summary", xen_summary(found, found.recordings))
-    write("xen-changes", xen_changes(found))
-    write("xen-worst", xen_worst(found))
-    write("xen-guests", xen_guests(found))
-    write("xen-own", xen_own(found))
-    write("xen-demands", sorted(xen_demands(found), key=lambda row: float(str(row["within_percent"]))))
-    write("xen-ranks", xen_ranks(found))
-    write("xen-repeating", xen_repeating(found))
-    write("xen-causes", xen_causes(found))
-    write("xen-directions", xen_directions(found))
-    write("xen-unseen", xen_unseen(found))
-    write("xen-repeated", xen_repeated(found))
-    write("xen-boots", xen_boots(found))
-    write("xen-phases", xen_phases(found.recordings))
-    write("xen-preemptions", xen_preemptions(found.recordings))
-    write("xen-floors", xen_floors(found.recordings))
-    write("xen-recorder", xen_recorder(found.recordings))
+        agreement = validate([recordings], store=DOCS.parent / "out" / "validate" / "units.jsonl", progress=shown).xen
+    assert agreement is not None, "recordings of Xen are there"
+    write("xen", xen(agreement))
+    write("xen-signs", xen_signs(agreement))
+    write("xen-summary", xen_summary(agreement, agreement.recordings))
+    write("xen-changes", xen_changes(agreement))
+    write("xen-worst", xen_worst(agreement))
+    write("xen-guests", xen_guests(agreement))
+    write("xen-own", xen_own(agreement))
+    write("xen-demands", sorted(xen_demands(agreement), key=lambda row: float(str(row["within_percent"]))))
+    write("xen-ranks", xen_ranks(agreement))
+    write("xen-repeating", xen_repeating(agreement))
+    write("xen-causes", xen_causes(agreement))
+    write("xen-directions", xen_directions(agreement))
+    write("xen-unseen", xen_unseen(agreement))
+    write("xen-repeated", xen_repeated(agreement))
+    write("xen-boots", xen_boots(agreement))
+    write("xen-phases", xen_phases(agreement.recordings))
+    write("xen-preemptions", xen_preemptions(agreement.recordings))
+    write("xen-floors", xen_floors(agreement.recordings))
+    write("xen-recorder", xen_recorder(agreement.recordings))
 
 
 if __name__ == "__main__":
