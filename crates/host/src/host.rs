@@ -11,7 +11,7 @@ use crate::action::{TimedAction, created_later};
 use crate::domain::Boot;
 use crate::outbox::{Kick, Migration, Wanted};
 use crate::queue::Rank;
-use crate::state::{Asked, Pcpu, TimerOwner};
+use crate::state::{Pcpu, Reaction, TimerOwner};
 use crate::vcpu::pause_flag;
 use crate::{
     Broken, Decision, DomId, HostConfig, HostRules, HostState, NEVER, Observer, Op, PCPUS_MAX, PcpuId,
@@ -336,8 +336,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             TimerOwner::Slice(p) => {
                 self.view.state.executing = p;
                 let pcpu = &mut self.view.state.pcpus[p];
-                if pcpu.asked == Asked::Reacts {
-                    pcpu.asked = Asked::Due;
+                if pcpu.reaction == Reaction::Pending {
+                    pcpu.reaction = Reaction::Over;
                 }
                 self.view.state.reschedule.insert(p);
             }
@@ -383,7 +383,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.view.state.reschedule.insert(p);
             }
             Op::Yield => {
-                self.view.state.pcpus[p].asked = Asked::Due;
+                self.view.state.pcpus[p].reaction = Reaction::Over;
                 let unit = self.view.state.unit(v);
                 self.policy.yielded(&mut self.view, unit);
                 self.blame("yielded");
@@ -551,17 +551,17 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// vCPU that yields or cannot continue does not wait.
     #[inline(always)]
     fn reacts(&mut self, p: PcpuId) -> bool {
-        let reaction = self.view.state.costs().wake_ns;
-        if reaction.is_zero() {
+        let time = self.view.state.costs().wake_ns;
+        if time.is_zero() {
             return false;
         }
-        let Pcpu { current, slice_timer, asked, .. } = self.view.state.pcpus[p];
-        let on_the_way = asked != Asked::Due && self.view.state.unit_may_run(current);
-        if on_the_way && asked == Asked::No {
-            let decides_at = self.view.state.now + reaction;
+        let Pcpu { current, slice_timer, reaction, .. } = self.view.state.pcpus[p];
+        let on_the_way = reaction != Reaction::Over && self.view.state.unit_may_run(current);
+        if on_the_way && reaction == Reaction::None {
+            let decides_at = self.view.state.now + time;
             self.view.state.queue.set(Rank::Timer, slice_timer.index(), decides_at);
         }
-        self.view.state.pcpus[p].asked = if on_the_way { Asked::Reacts } else { Asked::No };
+        self.view.state.pcpus[p].reaction = if on_the_way { Reaction::Pending } else { Reaction::None };
         on_the_way
     }
 

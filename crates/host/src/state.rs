@@ -75,16 +75,18 @@ pub(crate) struct Pcpu {
     pub current: VcpuId,
     pub slice_timer: TimerId,
     pub decisions: u64,
-    pub asked: Asked,
+    pub reaction: Reaction,
 }
 
-/// State of a request for a decision on a pCPU.
+/// The time that a pCPU takes from a request for a decision to the decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asked {
-    No,
-    /// The pCPU decides when its slice timer expires.
-    Reacts,
-    Due,
+pub(crate) enum Reaction {
+    /// It has not begun.
+    None,
+    /// It ends when the slice timer expires.
+    Pending,
+    /// It has passed, or does not apply: the pCPU decides at once.
+    Over,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +162,7 @@ impl HostState {
                 current: idle,
                 slice_timer,
                 decisions: 0,
-                asked: Asked::No,
+                reaction: Reaction::None,
             });
         }
         state.queue.make_room(Rank::RunEnd, count);
