@@ -52,7 +52,9 @@ impl Scenario {
         let node = written_out(node, &mut reader.report);
         let place = Place { span: Some(0..0), field: String::new() };
         let raw = RawScenario::read(&node, &mut reader).unwrap_or_default();
-        let spec = check(&raw, &place, outside, &mut reader.report);
+        let Some(spec) = check(&raw, &place, outside, &mut reader.report) else {
+            return Err(reader.report.into_problems());
+        };
         let warnings = reader.report.finish()?;
         Ok(Scenario { spec, warnings })
     }

@@ -9,7 +9,7 @@ use crate::check::lifecycle::Lives;
 use crate::check::params::{allowed, allowed_for, params};
 use crate::check::refusals::InForce;
 use crate::file::raw::{
-    NamedDomain, RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawOnline, RawScenario, RawWhole,
+    NamedDomain, RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawDomainAction, RawOnline, RawScenario,
 };
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field, ReadTable as _};
@@ -91,7 +91,12 @@ fn change(
     }
 }
 
-fn life(checker: &mut Checker<'_, '_>, raw: &RawWhole, spec: &Spec, change: LifeChange) -> Option<Change> {
+fn life(
+    checker: &mut Checker<'_, '_>,
+    raw: &RawDomainAction,
+    spec: &Spec,
+    change: LifeChange,
+) -> Option<Change> {
     checker.domain(&raw.domain, &spec.domains).map(|domain| Change::Life(domain, change))
 }
 

@@ -15,20 +15,25 @@ use crate::file::profile::{
     unknown_constant,
 };
 use crate::file::raw::{POOL_0, RawHost, RawScenario, raw_pools};
-use crate::file::words::toolstacks;
+use crate::file::words::{Hypervisor, toolstacks};
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
 use crate::text::value::{choice, within};
 
-pub(crate) fn machine(checker: &mut Checker<'_, '_>, scenario: &RawScenario, raw: &RawHost) -> HostSpec {
+pub(crate) fn machine(
+    checker: &mut Checker<'_, '_>,
+    scenario: &RawScenario,
+    raw: &RawHost,
+    hypervisor: Hypervisor,
+) -> HostSpec {
     let own = profile_file(checker, &raw.profile);
     let profile = own.as_ref().unwrap_or_else(|| built_in(checker, raw).unwrap_or_else(default_profile));
     let custom = own.is_some() || raw.profile.get().is_some_and(|name| name == CUSTOM);
     let pcpus = raw.pcpus(profile.pcpus.value as u32, checker.report).unwrap_or(PCPUS_MAX);
     let topology = host_topology(checker, raw, profile.topology, pcpus);
     let pcpus = topology.map_or(pcpus, |topology| topology.pcpus());
-    let platform = platform(checker, scenario, raw, pcpus);
+    let platform = platform(checker, scenario, raw, hypervisor, pcpus);
     let toolstacks = toolstacks(&platform);
     let toolstack = raw.toolstack.0.as_ref();
     HostSpec {

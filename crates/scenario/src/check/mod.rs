@@ -1,4 +1,5 @@
-//! From a file's fields to a scenario that can run. Every problem is reported; the first one stops nothing.
+//! From a file's fields to a scenario that can run. Every problem is reported; only an unknown hypervisor ends the check,
+//! because it decides what other fields may be.
 
 mod actions;
 mod apps;
@@ -33,12 +34,18 @@ use crate::outside::Outside;
 use crate::text::problem::{Place, Report};
 use crate::text::read::At;
 
-/// Checks everything. If the report has errors, the spec is of no use.
-pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, report: &mut Report<'_>) -> Spec {
+/// Checks everything. If the report has errors, the spec is of no use. `None`: the hypervisor is unknown.
+pub(crate) fn check(
+    raw: &RawScenario,
+    place: &Place,
+    outside: Outside<'_>,
+    report: &mut Report<'_>,
+) -> Option<Spec> {
     let checker = &mut Checker::new(report, outside);
     let run = raw.run.get().cloned().unwrap_or_default();
     let raw_host = raw.host.get().cloned().unwrap_or_default();
-    let host = host::machine(checker, raw, &raw_host);
+    let hypervisor = platform::hypervisor(checker, &raw_host)?;
+    let host = host::machine(checker, raw, &raw_host, hypervisor);
     let (pools, schedulers_known) = host::pools(checker, raw, &raw_host, &host, place);
     topology::granularity(checker, &raw_host, &host, pools.iter());
     let mut spec = Spec {
@@ -84,5 +91,5 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, repo
     spec.sample = run::sample(checker, &run, &spec);
     actions::check(checker, raw, &mut spec, &raw_domains, schedulers_known, place);
     lint::lint(&spec, raw, &raw_domains, checker.report);
-    spec
+    Some(spec)
 }

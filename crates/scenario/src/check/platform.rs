@@ -8,15 +8,25 @@ use crate::file::raw::{RawHost, RawScenario};
 use crate::file::words::Hypervisor;
 use crate::text::problem::Problem;
 use crate::text::read::At;
+use crate::text::value::Scalar;
+
+/// The hypervisor, Xen by default; `None`: its name is unknown, which is reported.
+pub(crate) fn hypervisor(checker: &mut Checker<'_, '_>, raw: &RawHost) -> Option<Hypervisor> {
+    match &raw.hypervisor.0 {
+        Some(At { value, place }) => Hypervisor::checked(value, place, checker.report),
+        None => Some(raw.hypervisor(checker.report)),
+    }
+}
 
 /// The platform. Fields of a host that the platform does not have are reported.
 pub(crate) fn platform(
     checker: &mut Checker<'_, '_>,
     scenario: &RawScenario,
     raw: &RawHost,
+    hypervisor: Hypervisor,
     pcpus: u32,
 ) -> Platform {
-    if raw.hypervisor(checker.report) == Hypervisor::Kvm {
+    if hypervisor == Hypervisor::Kvm {
         return Platform::Kvm(kvm::host(checker, scenario, raw, pcpus));
     }
     kvm::refuse_in_host(checker, scenario, raw);

@@ -580,29 +580,29 @@ tagged! {
         /// Changes global parameters of the scheduler.
         "adjust-global" => AdjustGlobal(RawAdjustGlobal),
         /// Pauses a domain.
-        "pause" => Pause(RawWhole),
+        "pause" => Pause(RawDomainAction),
         /// Unpauses a domain.
-        "unpause" => Unpause(RawWhole),
+        "unpause" => Unpause(RawDomainAction),
         /// Changes the affinity of a domain's vCPUs: hard, soft, or first hard and then soft.
         "affinity" => Affinity(RawAffinity),
         /// Moves a domain to another CPU pool: it has default parameters and no affinity there.
         "move-pool" => MovePool(RawMovePool),
         /// Creates a domain that has shut down or was destroyed, as the file describes it. (One that is created later for the
         /// first time has a `start`.)
-        "create" => Create(RawWhole),
+        "create" => Create(RawDomainAction),
         /// Asks a domain to shut down. Its guest does so within its `shutdown` time; then the toolstack destroys the domain.
-        "shutdown" => Shutdown(RawWhole),
+        "shutdown" => Shutdown(RawDomainAction),
         /// Asks a domain to reboot: it shuts down, is destroyed, and is created again, as the file describes it.
-        "reboot" => Reboot(RawWhole),
+        "reboot" => Reboot(RawDomainAction),
         /// Crashes a domain's guest. Its `on_crash` is the toolstack's answer.
-        "crash" => Crash(RawWhole),
+        "crash" => Crash(RawDomainAction),
         /// Destroys a domain without asking its guest; of a saved one, its state.
-        "destroy" => Destroy(RawWhole),
+        "destroy" => Destroy(RawDomainAction),
         /// Takes a domain off the host, and keeps its state.
-        "save" => Save(RawWhole),
+        "save" => Save(RawDomainAction),
         /// Puts a saved domain on the host again, with the pool, parameters and affinity of the file; its guest
         /// continues where it stopped.
-        "restore" => Restore(RawWhole),
+        "restore" => Restore(RawDomainAction),
         /// Takes a vCPU online again.
         "online" => Online(RawOnline),
         /// Takes a vCPU offline: its guest does without it.
@@ -658,7 +658,7 @@ record! {
 
 record! {
     /// Pauses or unpauses a domain, or begins, ends or interrupts its life.
-    struct RawWhole {
+    struct RawDomainAction {
         /// Time of the action since the host started, warm-up included.
         at: Time; TIMES,
         /// The domain.

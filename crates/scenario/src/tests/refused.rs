@@ -42,6 +42,19 @@ fn kernels_before_5_14_have_no_idle_groups_and_no_bursts() {
 }
 
 #[test]
+fn a_misspelled_hypervisor_is_the_only_problem_of_a_kvm_host() {
+    let host =
+        "hypervisor = \"kvmm\"\nscheduler = \"linux-eevdf\"\ntoolstack = \"proxmox\"\nhalt_poll_us = 50";
+    let domain = "nic = { emulated = true }\niothreads = 1\nsched_policy = \"batch\"\nvcpu_quota_us = 50000";
+    refused(
+        host,
+        domain,
+        &["host.hypervisor: found `\"kvmm\"`; allowed: one of xen, kvm", "did you mean `kvm`?"],
+    );
+    accepted(&host.replace("kvmm", "kvm"), domain);
+}
+
+#[test]
 fn what_a_scheduler_refuses_at_boot_is_refused_with_the_values_and_what_is_allowed() {
     let kvm = "hypervisor = \"kvm\"\nscheduler = \"linux-cfs\"";
     let quota = "global_quota_us = 50000\nglobal_burst_us";

@@ -234,15 +234,17 @@ impl<'t> Report<'t> {
     }
 
     /// The warnings if nothing is wrong, or else all that is.
-    pub fn finish(mut self) -> Result<Vec<Problem>, Problems> {
-        if self.errors.is_empty() {
-            return Ok(in_file_order(self.warnings));
-        }
+    pub fn finish(self) -> Result<Vec<Problem>, Problems> {
+        if self.errors.is_empty() { Ok(in_file_order(self.warnings)) } else { Err(self.into_problems()) }
+    }
+
+    /// The errors.
+    pub fn into_problems(mut self) -> Problems {
         if self.errors_left_out > 0 {
             let more = format!("{} more problems are not shown", self.errors_left_out);
             self.errors.push((usize::MAX, Problem { file: self.file.into(), ..Problem::says(more) }));
         }
-        Err(Problems(in_file_order(self.errors)))
+        Problems(in_file_order(self.errors))
     }
 
     fn locate(&self, place: &Place, mut problem: Problem) -> (usize, Problem) {

@@ -154,9 +154,6 @@ macro_rules! scalars {
 scalars! {
     bool as bool: |value| value, |raw| raw, |value| format!("`{value}`");
     i64 as i64: |value| value, |raw| raw, |value| value.to_string();
-    u32 as i64: i64::from, |raw| raw as u32, |value| value.to_string();
-    u8 as i64: i64::from, |raw| raw as u8, |value| value.to_string();
-    i8 as i64: i64::from, |raw| raw as i8, |value| value.to_string();
     f64 as Number: Number, |raw| raw.0, |value| value.to_string();
     Size as Size: |value| value, |raw| raw, |value| format!("`{value}`");
     String as String: |value| value, |raw| raw, |value| format!("`{value}`");
@@ -170,6 +167,36 @@ scalars! {
         value => format!("`{}`", Duration::from(value)),
     };
 }
+
+/// Declares scalars that are integers with fewer bits than an integer of a file.
+macro_rules! narrow_integers {
+    ($($type:ty)*) => {$(
+        impl Value for $type {
+            type Raw = i64;
+        }
+
+        impl Scalar for $type {
+            fn raw(&self) -> i64 {
+                i64::from(*self)
+            }
+
+            fn in_words(&self) -> String {
+                self.to_string()
+            }
+
+            fn checked(raw: &i64, place: &Place, report: &mut Report<'_>) -> Option<$type> {
+                let value = <$type>::try_from(*raw).ok();
+                if value.is_none() {
+                    let allowed = i64::allowed(<$type>::MIN.into(), <$type>::MAX.into());
+                    report.error(place, Problem::not_allowed(allowed));
+                }
+                value
+            }
+        }
+    )*};
+}
+
+narrow_integers! { u32 u8 i8 }
 
 /// Declares conversions of checked values to fields: `TYPE as RAW: the raw value, if there is one;`.
 macro_rules! written {
@@ -305,4 +332,25 @@ pub(crate) fn describe_usual(schema: &mut Schema, usual: &str) {
     let description = schema.get("description").and_then(|text| text.as_str()).unwrap_or_default();
     let description = format!("{description} Default: {usual}.");
     schema.insert("description".to_owned(), description.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_integer_with_too_many_bits_is_reported_and_never_cut() {
+        let place = Place { span: None, field: "host.pcpus".to_owned() };
+        let mut report = Report::new("f.toml", "");
+        assert_eq!(u32::checked(&i64::from(u32::MAX), &place, &mut report), Some(u32::MAX));
+        assert_eq!(i8::checked(&-128, &place, &mut report), Some(-128));
+        assert!(!report.has_errors());
+        assert_eq!(u32::checked(&(1 << 32), &place, &mut report), None);
+        assert_eq!(u8::checked(&-1, &place, &mut report), None);
+        assert_eq!(i8::checked(&128, &place, &mut report), None);
+        let problems = report.into_problems().to_string();
+        for allowed in ["from 0 to 4294967295", "from 0 to 255", "from -128 to 127"] {
+            assert!(problems.contains(allowed), "{problems}");
+        }
+    }
 }

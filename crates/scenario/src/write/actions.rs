@@ -4,7 +4,7 @@ use vcpulab_host::{DomId, PoolId};
 use vcpulab_spec::{ActionSpec, Affinity, Change, LifeChange, Spec};
 
 use crate::file::raw::{
-    RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawMovePool, RawOnline, RawWhole,
+    RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawDomainAction, RawMovePool, RawOnline,
 };
 use crate::text::read::Field;
 use crate::text::units::CpuList;
@@ -25,8 +25,8 @@ pub(crate) fn raw_action(action: &ActionSpec, pool: PoolId, spec: &Spec) -> RawA
             pool: pool_name(*pool, spec),
             params: raw_params(params, &spec.pools[*pool], spec),
         }),
-        Change::Pause(id) => RawAction::Pause(RawWhole { at: at(), domain: domain(id) }),
-        Change::Unpause(id) => RawAction::Unpause(RawWhole { at: at(), domain: domain(id) }),
+        Change::Pause(id) => RawAction::Pause(RawDomainAction { at: at(), domain: domain(id) }),
+        Change::Unpause(id) => RawAction::Unpause(RawDomainAction { at: at(), domain: domain(id) }),
         Change::Affinity(id, vcpu, affinity) => {
             let (hard, soft) = match affinity {
                 Affinity::Hard(hard) => (Some(hard), None),
@@ -56,7 +56,7 @@ pub(crate) fn raw_action(action: &ActionSpec, pool: PoolId, spec: &Spec) -> RawA
                 LifeChange::Save => RawAction::Save,
                 LifeChange::Restore => RawAction::Restore,
             };
-            raw(RawWhole { at: at(), domain: domain(id) })
+            raw(RawDomainAction { at: at(), domain: domain(id) })
         }
         Change::Online(id, vcpu, online) => {
             let raw = if *online { RawAction::Online } else { RawAction::Offline };
