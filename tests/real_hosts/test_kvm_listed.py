@@ -7,7 +7,7 @@ import pytest
 import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab import formats as recordings
-from vcpulab.hosts.kvm_host import KvmHost
+from vcpulab.hosts.kvm_listings import read_host
 
 HOST = ROOT / "examples" / "kvm-host"
 FOLDERS = ROOT / "crates" / "conformance" / "tests" / "linux"
@@ -266,23 +266,20 @@ def test_the_example_host(command: Vcpulab) -> None:
 
 
 def test_vms_have_the_names_of_command_lines_and_groups(tmp_path: Path) -> None:
-    host = KvmHost()
-    for name in ("ps.txt", "groups.txt"):
-        read = recordings.read(HOST / name)
-        host.take(read.kind, read.holds)
+    files = [HOST / name for name in ("ps.txt", "groups.txt")]
+    host = read_host(map(recordings.read, files))
     assert host.name_of_process(128) == "batch"
     assert host.name_of_group(r"machine.slice/machine-qemu\x2d2\x2dshop.scope/libvirt/vcpu1") == "shop"
     assert host.machines["shop"].vcpus == 2
     (tmp_path / "tree.txt").write_text(CGLS)
     tree = recordings.read(tmp_path / "tree.txt")
-    host.take(tree.kind, tree.holds)
+    host = read_host([*map(recordings.read, files), tree])
     assert host.name_of_process(2345) == "web"
     assert {number: told.group for number, told in tree.holds.threads.items()}[99] == "user.slice/user-0.slice"
-    numbered = KvmHost()
-    for name, text in (("100.conf", QM_CONFIG), ("qm.txt", QM_LIST)):
-        (tmp_path / name).write_text(text)
-        read = recordings.read(tmp_path / name)
-        numbered.take(read.kind, read.holds)
+    texts = {tmp_path / "100.conf": QM_CONFIG, tmp_path / "qm.txt": QM_LIST}
+    for file, text in texts.items():
+        file.write_text(text)
+    numbered = read_host(map(recordings.read, texts))
     assert numbered.name_of_group("qemu.slice/100.scope") == "web"
     assert numbered.name_of_group("qemu.slice/7.scope") == "vm7"
     assert numbered.name_of_process(1234) == "web"

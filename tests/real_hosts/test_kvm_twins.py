@@ -12,7 +12,6 @@ import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab import twin
 from vcpulab.errors import RequestError
-from vcpulab.twin.build import read
 from vcpulab.twin.twin import Twin
 
 FOLDERS = ROOT / "python" / "vcpulab" / "data" / "linux"
@@ -147,8 +146,7 @@ def test_threads_that_serve_vms_are_found_and_kept_as_those_who_wake(tmp_path: P
 def test_processes_are_vms_by_whatever_tells_them(listing: str, text: str, name: str, tmp_path: Path) -> None:
     shutil.copy(KVM / "ftrace.txt.xz", tmp_path)
     (tmp_path / listing).write_text(text.replace("{p}", "91"))
-    sources = twin.gather([tmp_path])
-    read(sources)
+    sources = twin.gather([tmp_path]).with_threads()
     assert name in sources.roles.vms
     assert sorted(sources.roles.vms) == sorted(["qemu-109", "qemu-127", name])
 

@@ -21,11 +21,7 @@ from vcpulab.imports import kvm, result, xen
 from vcpulab.scenario.units import spans
 from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
-from vcpulab.twin.links import links
-
-_STATES = ("running", "runnable", "blocked", "offline", "unknown")
-_VCPUS_SHOWN = 200
-_WAKERS_SHOWN = 30
+from vcpulab.twin.recording_document import document_of
 
 
 import_ = group(
@@ -283,7 +279,9 @@ def export_perfetto(trace: Path, out: Path, *, cpu_mhz: float | None, threads: P
 
 def _show(read: Read, names: Mapping[int, str]) -> None:
     if isinstance(read.holds, Recording):
-        _show_trace(read.holds, names)
+        page.show(document_of(read.holds, names), all=True)
+        for note in read.holds.notes:
+            terminal.warn(_note(note))
         return
     holds = read.as_data()["holds"]
     if isinstance(holds, dict):
@@ -341,129 +339,6 @@ def _cell(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {item}" for name, item in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
-    report, summary = recording.report, recording.summary
-    span_s = summary["span_ns"] / 1e9
-    clock = report["clock"]
-    clock_sources = {
-        "given": "as given",
-        "calibrated": f"from {clock['executions']} execution times in it",
-        "text": "in seconds",
-    }
-    mhz = "" if clock["mhz"] is None else f"{clock['mhz']:.3f} MHz, "
-    records = sum(record["count"] for record in report["records"])
-    print(f"{recording.path}: {report['format']}, {report['bytes']} bytes, {records} records, {span_s:.6f} s")
-    print(f"clock: {mhz}{clock_sources[clock['source']]}")
-    print(
-        f"lost records: {summary['lost_records']}; gaps: {summary['gaps']}; contradictions: {summary['contradictions']}"
-    )
-
-    def name(domain: int, vcpu: int) -> str:
-        return f"{names.get(domain, domain)} v{vcpu}"
-
-    def percent(part_ns: int) -> str:
-        return f"{100 * part_ns / summary['span_ns']:.2f}" if summary["span_ns"] else "-"
-
-    pcpu_states = ("busy", "idle", "host", "switching", "unknown")
-    page.show_table(
-        Table(
-            "pCPUs",
-            ["pCPU", *(f"{state} %" for state in pcpu_states), "switches/s"],
-            [
-                [str(p["pcpu"]), *(percent(p[f"{state}_ns"]) for state in pcpu_states), f"{p['switches_per_s']:.1f}"]
-                for p in summary["pcpus"]
-            ],
-        )
-    )
-    vcpus = summary["vcpus"][:_VCPUS_SHOWN]
-    page.show_table(
-        Table(
-            "vCPUs: where their time went",
-            [
-                "vCPU",
-                *(f"{state} %" for state in _STATES),
-                "executions/s",
-                "preempted",
-                "migrations",
-                "yields",
-                "wakes/s",
-            ],
-            [
-                [
-                    name(v["domain"], v["vcpu"]),
-                    *(percent(v[f"{state}_ns"]) for state in _STATES),
-                    f"{v['executions_per_s']:.1f}",
-                    *(str(v[count]) for count in ("preempted", "migrations", "yields")),
-                    f"{v['wakes_per_s']:.1f}",
-                ]
-                for v in vcpus
-            ],
-        )
-    )
-    shown = {"wake_latency": "wake-up latency", "burst": "wake to block", "execution": "execution", "block": "blocked"}
-    points = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
-    page.show_table(
-        Table(
-            "vCPUs: times, us",
-            ["vCPU", "what", "count", "mean", "median", "p90", "p99", "max"],
-            [
-                [
-                    name(v["domain"], v["vcpu"]),
-                    title,
-                    str(v[measure]["count"]),
-                    *(f"{v[measure][point] / 1000:.1f}" for point in ("mean_ns", *points)),
-                ]
-                for v in vcpus
-                for measure, title in shown.items()
-                if v[measure]["count"]
-            ],
-            text_columns=2,
-        )
-    )
-    if len(summary["vcpus"]) > len(vcpus):
-        terminal.say(f"{len(summary['vcpus']) - len(vcpus)} more vCPUs: --format json")
-    after = ("wakes", "wakes_to_idle", "wakes_ran_next", "wakes_ran_later", "wakes_ran_elsewhere")
-    woken = [v for v in vcpus if v["wakes"]]
-    page.show_table(
-        Table(
-            "after a wake-up",
-            ["vCPU", "wakes", "pCPU idle", "ran next", "ran later", "ran elsewhere", "woken by (else timers, devices)"],
-            [
-                [
-                    name(v["domain"], v["vcpu"]),
-                    *(str(v[count]) for count in after),
-                    _wakers(summary, v, name),
-                ]
-                for v in woken[:_WAKERS_SHOWN]
-            ],
-        )
-    )
-    _show_skipped(report["records"])
-    for note in recording.notes:
-        terminal.warn(_note(note))
-
-
-def _wakers(summary: Mapping[str, Any], vcpu: Mapping[str, Any], name: Any) -> str:
-    """The vCPUs that woke a vCPU more often than by chance; empty if timers and devices did."""
-    woken = vcpu["domain"], vcpu["vcpu"]
-    senders = {waker for waker, target in links(summary) if target == woken}
-    counts = {
-        tuple(waking["waker"] or ()): waking["count"] for waking in summary["wakers"] if waking["woken"] == [*woken]
-    }
-    ordered = sorted(senders, key=lambda waker: -counts[waker])
-    return ", ".join(f"{name(*waker)} ({counts[waker]})" for waker in ordered)
-
-
-def _show_skipped(records: Sequence[Mapping[str, Any]]) -> None:
-    skipped: dict[str, int] = {}
-    for record in records:
-        if not record["used"]:
-            name = record["name"] or f"unknown ({record['event']})"
-            skipped[name] = skipped.get(name, 0) + record["count"]
-    if skipped:
-        print("no metrics are made of: " + ", ".join(f"{name} ({count})" for name, count in skipped.items()))
 
 
 def _note(note: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """A KVM host as its files describe it: its kernel, its VMs, their control groups and pinning."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_args
@@ -13,7 +13,6 @@ from vcpulab.formats.linux_host import Linux
 from vcpulab.formats.machine import Machine
 from vcpulab.formats.ps import Thread
 from vcpulab.formats.virsh import numbers_of
-from vcpulab.formats.vmms import machines_of
 from vcpulab.formats.xl_info import Info
 from vcpulab.hosts import cgroups
 from vcpulab.hosts.cgroup_version import TELLER, Evidence, version_of
@@ -21,7 +20,7 @@ from vcpulab.hosts.kernel import Kernel, halt_poll_us, kernel_of
 from vcpulab.hosts.pcpu_map import PcpuMap
 from vcpulab.hosts.unused_groups import rounded
 from vcpulab.hypervisors import Toolstack
-from vcpulab.hypervisors.scope_names import SURE_CHARS, machine_chars, machine_part
+from vcpulab.hypervisors.scope_names import SURE_CHARS, machine_part
 from vcpulab.scenario.cgroups import SHARES, WEIGHT, is_rounded, weight_of_shares
 from vcpulab.scenario.names import plain_name
 
@@ -34,7 +33,7 @@ _TAKEN = ("dom0", "host")
 _POLICIES = ("other", "batch", "idle", "fifo", "rr")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Vm:
     """A VM."""
 
@@ -42,7 +41,7 @@ class Vm:
     machine: Machine
     scope: str | None = None
     """The path of its own group; `None`: not known; empty: it has none, and is in the root group."""
-    groups: dict[int, str] = field(default_factory=dict)
+    groups: Mapping[int, str] = field(default_factory=dict)
     """The path of the control group of each vCPU's thread."""
     nice: int = 0
     """The nice value of the vCPUs' threads."""
@@ -54,111 +53,27 @@ class Vm:
     """`True`: the VM has its own control group."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class KvmHost:
     """A KVM host: its kernel, VMs, threads and control groups."""
 
     linux: Linux = field(default_factory=Linux)
     info: Info = field(default_factory=lambda: Info({}))
-    machines: dict[str, Machine] = field(default_factory=dict)
+    machines: Mapping[str, Machine] = field(default_factory=dict)
     """The VMs by name."""
-    listed: dict[int, Thread] = field(default_factory=dict)
+    numbered: Mapping[int, str] = field(default_factory=dict)
+    """The names of VMs by their ids."""
+    scoped: Mapping[str, Sequence[Machine]] = field(default_factory=dict)
+    """VMs by the beginning of the name that libvirt gives to their scope."""
+    listed: Mapping[int, Thread] = field(default_factory=dict)
     """Threads that `ps` lists."""
     experiment: Experiment = field(default_factory=Experiment)
-    vcpu_threads: list[VcpuThread] = field(default_factory=list)
+    vcpu_threads: Sequence[VcpuThread] = ()
     """Threads that a file says to be vCPUs."""
-    kinds: set[str] = field(default_factory=set)
-    """Kinds of files that there are."""
-    notes: list[str] = field(default_factory=list)
+    kinds: frozenset[recordings.Kind] = frozenset()
+    """The kinds of the listings."""
+    notes: tuple[str, ...] = ()
     """Notes on contradictions in the listings, and on their resolution."""
-    _numbered: dict[int, str] = field(default_factory=dict)
-    _scoped: dict[str, list[Machine]] = field(default_factory=dict)
-    """VMs by the beginning of the name that libvirt gives to their scope."""
-
-    def take(self, kind: recordings.Kind, holds: Any) -> None:
-        """Takes what a file says; of two that say the same the later one counts."""
-        self.kinds.add(kind)
-        if kind in ("linux", "systemd-cgls"):
-            self._take_linux(holds)
-        elif kind == "linux-experiment":
-            self.experiment = holds
-            self.linux.groups.update(holds.groups)
-        elif kind == "ps-threads":
-            self.listed.update((thread.thread, thread) for thread in holds)
-            self._take_commands(holds)
-        elif kind in ("virsh-nodeinfo", "virsh-capabilities", "lscpu"):
-            # What counts CPUs one by one says more.
-            if holds.cpus or not self.info.cpus:
-                self.info = Info({**self.info.settings, **holds.settings}, holds.cpus, holds.nodes or self.info.nodes)
-        else:
-            for machine in holds:
-                self._add(machine, by_number=kind.startswith("qm-"))
-
-    def _take_linux(self, holds: Linux) -> None:
-        self.linux.version = holds.version or self.linux.version
-        self.linux.settings.update(holds.settings)
-        for release, options in holds.built.items():
-            self.linux.built.setdefault(release, {}).update(options)
-        for path, files in holds.groups.items():
-            self.linux.groups.setdefault(path, {}).update(files)
-        self.linux.threads.update(holds.threads)
-        for path, used_ns in holds.used_ns.items():
-            self.linux.used_ns.setdefault(path, {}).update(used_ns)
-        for version, evidence in holds.cgroups.items():
-            self.linux.cgroups.setdefault(version, evidence)
-
-    def _add(self, machine: Machine, *, by_number: bool = False) -> None:
-        """Takes a listing of a machine. `by_number`: machines of one name may be several, with a number each."""
-        named = self.machines.get(machine.name)
-        if by_number and named is not None and machine.number not in (None, named.number) and named.number is not None:
-            same = self.machines.get(self._numbered.get(machine.number or 0, ""))
-            self.notes.append(
-                f"VMs {named.number} and {machine.number} are both called `{machine.name}`: {machine.number} has its "
-                "number in its name here"
-            )
-            machine.name = f"{machine.name}-{machine.number}"
-        else:
-            same = self._same(machine)
-        if same is None:
-            self.machines[machine.name] = same = machine
-            self._scoped.setdefault(machine_chars(machine.name)[:SURE_CHARS], []).append(machine)
-        else:
-            if same.configured_anew(machine):
-                self.notes.append(
-                    f"two listings have configurations of {same.name} that differ: the later one is taken"
-                )
-            same.add(machine)
-        if same.number is not None:
-            self._numbered[same.number] = same.name
-
-    def _same(self, machine: Machine) -> Machine | None:
-        """The machine of an earlier listing: of the same name, or of the same number if one listing has that alone."""
-        named = self.machines.get(machine.name)
-        if named is not None or machine.number is None:
-            return named
-        numbered = self.machines.get(self._numbered.get(machine.number, ""))
-        number = str(machine.number)
-        if numbered is None or machine.name == number:
-            return numbered
-        if numbered.name != number:
-            self.notes.append(
-                f"{numbered.name} and {machine.name} have the same id, {number}: listings of different times or hosts? "
-                "Each is a VM here"
-            )
-            return None
-        del self.machines[number]
-        numbered.name = machine.name
-        self.machines[machine.name] = numbered
-        self._scoped.setdefault(machine_chars(machine.name)[:SURE_CHARS], []).append(numbered)
-        return numbered
-
-    def _take_commands(self, threads: list[Thread]) -> None:
-        """VMs by the command lines of QEMU and its like."""
-        for machine in machines_of(threads):
-            earlier = self.machines.get(machine.name)
-            if earlier is not None and earlier.vcpus is not None:
-                machine.vcpus = None  # It is from when the VM was started.
-            self._add(machine, by_number=True)
 
     # ---- names ----
 
@@ -175,13 +90,13 @@ class KvmHost:
         place = cgroups.place_of(path)
         if place.name is not None:
             return self._name_in_scope(place.name, place.number)
-        return self._numbered.get(-1 if place.number is None else place.number) or (
+        return self.numbered.get(-1 if place.number is None else place.number) or (
             None if place.number is None else f"vm{place.number}"
         )
 
     def _name_in_scope(self, name: str, number: int | None) -> str:
         """The VM whose scope has that name and id: libvirt leaves some characters of a VM's name out."""
-        begins = self._scoped.get(name[:SURE_CHARS], [])
+        begins = self.scoped.get(name[:SURE_CHARS], [])
         alike = [machine for machine in begins if number is None or machine_part(machine.name, number) == name]
         numbered = [machine for machine in alike if number is not None and machine.number == number]
         unnumbered = [machine for machine in alike if number is None or machine.number is None]
@@ -238,12 +153,12 @@ class KvmHost:
 
     @cached_property
     def kernel(self) -> Kernel | None:
-        """The scheduler of its kernel, when all listings are taken; `None`: nothing listed tells it."""
+        """The scheduler of its kernel; `None`: no listing tells it."""
         return kernel_of(self.linux)
 
     @cached_property
     def version(self) -> Evidence:
-        """The version of its control groups, when all listings are taken."""
+        """The version of its control groups."""
         return version_of(self.linux, self.machines.values(), self.listed.values())
 
     def version_fields(self, notes: list[str]) -> dict[str, int]:
@@ -284,9 +199,10 @@ class KvmHost:
         fields |= self._pins(vm, vcpus, placed, notes)
         machine = vm.machine
         bound = self.linux.groups.get(vm.scope or "", {}).get("cpuset.mems", "") if vm.alone else ""
-        if len(numbers_of(bound)) < placed.topology.nodes:
-            machine.memory_nodes = machine.memory_nodes or bound or None
-        fields |= _memory(vm, placed, notes)
+        nodes = machine.memory_nodes
+        if not nodes and len(numbers_of(bound)) < placed.topology.nodes:
+            nodes = bound or None
+        fields |= _memory(vm.name, nodes, placed, notes)
         if machine.iothreads:
             fields["iothreads"] = 1
         if machine.iothreads and machine.iothreads > 1:
@@ -435,15 +351,14 @@ def _iothread_pin(machine: Machine) -> str | None:
     return machine.iothread_pin if machine.iothreads else None
 
 
-def _memory(vm: Vm, placed: PcpuMap, notes: list[str]) -> dict[str, list[int]]:
-    """The nodes that its memory is bound to, as the scenario numbers them."""
-    listed = vm.machine.memory_nodes
+def _memory(name: str, listed: str | None, placed: PcpuMap, notes: list[str]) -> dict[str, list[int]]:
+    """The nodes that the memory of a VM is bound to, as the scenario numbers them."""
     if listed is None:
         return {}
     nodes = {node: placed.node_of_host(node) for node in numbers_of(listed)}
     absent = [node for node, here in nodes.items() if here is None]
     if absent or not nodes:
-        notes.append(f"{vm.name}: its memory is bound to nodes `{listed}`, which are not all here; left out")
+        notes.append(f"{name}: its memory is bound to nodes `{listed}`, which are not all here; left out")
         return {}
     if placed.topology.nodes == 1:
         return {}

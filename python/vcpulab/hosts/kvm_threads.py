@@ -4,7 +4,8 @@ By what is known best first: a file that says it, the control group, the name of
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -47,13 +48,13 @@ class Daemon:
     """The VM that they serve, if they do."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Roles:
     """The roles of a recording's threads."""
 
-    vms: dict[str, Vm] = field(default_factory=dict)
-    daemons: dict[str, Daemon] = field(default_factory=dict)
-    threads: list[VcpuThread] = field(default_factory=list)
+    vms: Mapping[str, Vm] = field(default_factory=dict)
+    daemons: Mapping[str, Daemon] = field(default_factory=dict)
+    threads: Sequence[VcpuThread] = ()
     """All of them, vCPUs and others; a domain is a VM or a daemon."""
     left_out: int = 0
     """Threads of the host that hardly ran."""
@@ -85,7 +86,11 @@ def roles_of(threads: Iterable[Mapping[str, Any]], span_ns: int, host: KvmHost) 
 class _Reader:
     def __init__(self, host: KvmHost, span_ns: int) -> None:
         self._host, self._span_ns = host, span_ns
-        self._roles = Roles(span_ns=span_ns)
+        self._vms: dict[str, Vm] = {}
+        self._daemons: dict[str, Daemon] = {}
+        self._threads: list[VcpuThread] = []
+        self._left_out: list[Mapping[str, Any]] = []
+        self._recorder_ns = 0
         self._numbers: dict[str, int] = {}
         self._taken: set[tuple[int, int]] = set()
 
@@ -107,7 +112,16 @@ class _Reader:
             self._add(name, vcpu, number)
         self._settle()
         self._add_others(host_threads, processes)
-        return self._roles
+        return Roles(
+            self._vms,
+            self._daemons,
+            self._threads,
+            left_out=len(self._left_out),
+            left_out_ns=sum(thread["running_ns"] for thread in self._left_out),
+            left_out_executions=sum(thread["executions"] for thread in self._left_out),
+            recorder_ns=self._recorder_ns,
+            span_ns=self._span_ns,
+        )
 
     def _vcpu_of(self, thread: Mapping[str, Any], vcpu_threads: Mapping[int, VcpuThread]) -> tuple[str, int] | None:
         """The VM and the number of the vCPU that a thread is."""
@@ -130,68 +144,60 @@ class _Reader:
 
     def _add_vcpu(self, name: str, called: str, vcpu: int, thread: Mapping[str, Any]) -> None:
         host = self._host
-        vm = self._roles.vms.get(name)
-        if vm is None:
-            machine = host.machines.get(called) or Machine(called)
-            self._roles.vms[name] = vm = Vm(name, machine)
+        vm = self._vms.get(name) or Vm(name, host.machines.get(called) or Machine(called))
         experiment = host.experiment.machines.get(called, [])
         if vcpu < len(experiment):
-            vm.groups[vcpu] = experiment[vcpu].group
+            group: str | None = experiment[vcpu].group
         else:
             group = host.group_of(thread["thread"], thread["process"])
-            if group is not None:
-                vm.groups[vcpu] = group
+        if group is not None:
+            vm = replace(vm, groups={**vm.groups, vcpu: group})
         priority = thread["priority"]
         if priority is not None and priority >= _REALTIME:
-            vm.nice = priority - _NICE_0
+            vm = replace(vm, nice=priority - _NICE_0)
         elif priority is not None:
-            vm.realtime = _REALTIME - 1 - priority
+            vm = replace(vm, realtime=_REALTIME - 1 - priority)
+        self._vms[name] = vm
 
     def _add(self, name: str, vcpu: int, thread: int) -> None:
         domain = self._numbers.setdefault(name, len(self._numbers) + 1)
         while (domain, vcpu) in self._taken:
             vcpu += 1
         self._taken.add((domain, vcpu))
-        self._roles.threads.append(VcpuThread(thread, domain, name, vcpu))
+        self._threads.append(VcpuThread(thread, domain, name, vcpu))
 
     def _settle(self) -> None:
         """The own group of each VM."""
-        scopes = self._host.scopes()
-        for vm in self._roles.vms.values():
+        listed = self._host.scopes()
+        scopes: dict[str, str | None] = {}
+        for name, vm in self._vms.items():
             scopes_of_vcpus = {place_of(group).scope for group in vm.groups.values()}
-            vm.scope = _common(scopes_of_vcpus) if scopes_of_vcpus else scopes.get(vm.machine.name)
-            vm.threads = max(1, len(vm.groups))
-        owners: dict[str, int] = {}
-        for vm in self._roles.vms.values():
-            if vm.scope:
-                owners[vm.scope] = owners.get(vm.scope, 0) + 1
-        for vm in self._roles.vms.values():
-            vm.alone = owners.get(vm.scope or "", 1) == 1
+            scopes[name] = _common(scopes_of_vcpus) if scopes_of_vcpus else listed.get(vm.machine.name)
+        owners = Counter(scopes.values())
+        for name, vm in self._vms.items():
+            scope = scopes[name]
+            alone = not scope or owners[scope] == 1
+            self._vms[name] = replace(vm, scope=scope, threads=max(1, len(vm.groups)), alone=alone)
 
     def _add_others(self, host_threads: list[Mapping[str, Any]], processes: Mapping[int, str]) -> None:
         """Threads of the host, those that ran for longest first."""
         for thread in sorted(host_threads, key=lambda entry: (-entry["running_ns"], entry["thread"])):
             if _RECORDER.fullmatch(thread["name"]):
-                self._roles.recorder_ns += thread["running_ns"]
+                self._recorder_ns += thread["running_ns"]
                 continue
             often = thread["executions"] * 1e9 / self._span_ns
             if thread["running_ns"] < SHARE_LEAST * self._span_ns and often < EXECUTIONS_LEAST_PER_S:
-                self._leave_out(thread)
+                self._left_out.append(thread)
                 continue
             daemon = self._daemon_of(thread, processes)
-            if daemon.name in self._roles.vms:
+            if daemon.name in self._vms:
                 free = (f"threads-{number}" for number in count(1))
-                daemon = replace(daemon, name=next(name for name in free if name not in self._roles.vms))
-            if daemon.name not in self._roles.daemons and len(self._roles.daemons) == DAEMONS_MOST:
-                self._leave_out(thread)
+                daemon = replace(daemon, name=next(name for name in free if name not in self._vms))
+            if daemon.name not in self._daemons and len(self._daemons) == DAEMONS_MOST:
+                self._left_out.append(thread)
                 continue
-            self._roles.daemons.setdefault(daemon.name, daemon)
+            self._daemons.setdefault(daemon.name, daemon)
             self._add(daemon.name, 0, thread["thread"])
-
-    def _leave_out(self, thread: Mapping[str, Any]) -> None:
-        self._roles.left_out += 1
-        self._roles.left_out_ns += thread["running_ns"]
-        self._roles.left_out_executions += thread["executions"]
 
     def _daemon_of(self, thread: Mapping[str, Any], processes: Mapping[int, str]) -> Daemon:
         number, process, called = thread["thread"], thread["process"], thread["name"]
@@ -199,9 +205,9 @@ class _Reader:
         vm = processes.get(int(serves["process"]) if serves else process or 0)
         if vm is None and process is not None:
             vm = allowed_name(self._host.name_of_process(process) or "")
-        if vm in self._roles.vms:
+        if vm in self._vms:
             kind = "vhost" if called.startswith("vhost") else "iothread" if called.startswith("IO ") else "emulator"
-            return Daemon(allowed_name(f"{vm}.{kind}"), serving(self._roles.vms[vm]), vm)
+            return Daemon(allowed_name(f"{vm}.{kind}"), serving(self._vms[vm]), vm)
         group = self._host.group_of(number, process)
         if _KERNEL.fullmatch(called) or group == "":
             return Daemon(OTHERS, ROOT)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from vcpulab.hosts.kernel import (
 )
 from vcpulab.hosts.kernel_rules import EEVDF
 from vcpulab.hosts.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
+from vcpulab.hosts.kvm_listings import read_host
 from vcpulab.hosts.kvm_use import Use, use_of
 from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
 from vcpulab.hosts.unused_groups import unused_groups
@@ -64,28 +65,12 @@ def scenario_of(
         RequestError: no listing names a VM.
         ScenarioError: there is no such profile.
     """
-    host = KvmHost()
     reads = list(listings)
-    for listing in reads:
-        host.take(listing.kind, listing.holds)
+    host = read_host(reads)
     notes: list[str] = [*map(str, unused), *host.notes]
     machines = _running(host, notes)
     placed = map_of(host.info, notes, LISTER) or _pinned(host, notes)
-    scopes = host.scopes()
-    vms: dict[str, Vm] = {}
-    for machine in machines:
-        name = free_name(allowed_name(machine.name), vms)
-        if name != machine.name:
-            notes.append(f"`{machine.name}` is {name}: in commands type the host's own name")
-        scope, threads = scopes.get(machine.name), machine.vcpus or 1
-        vms[name] = Vm(name, machine, scope, nice=machine.nice or 0, threads=threads)
-    if host.toolstack == "proxmox":
-        for vm in vms.values():
-            if vm.scope is None and vm.machine.number is not None:
-                vm.scope = f"qemu.slice/{vm.machine.number}.scope"
-    owners = Counter(vm.scope for vm in vms.values())
-    for vm in vms.values():
-        vm.alone = vm.scope is None or owners[vm.scope] == 1
+    vms = _vms(machines, host, notes)
     named = files_by_name(reads)
     files = {
         name: [
@@ -126,6 +111,29 @@ def scenario_of(
     notes += unused_groups({name: vm.scope for name, vm in vms.items() if vm.scope}, host.linux)
     result = made("vcpulab import kvm", "a KVM host as it is listed", lines, notes, folder=folder, files=files)
     return replace(result, hint=hint)
+
+
+def _vms(machines: Sequence[Machine], host: KvmHost, notes: list[str]) -> dict[str, Vm]:
+    """The VMs by their names in the scenario."""
+    listed = host.scopes()
+    scopes = {machine.name: listed.get(machine.name, _usual_scope(machine, host)) for machine in machines}
+    owners = Counter(scopes.values())
+    vms: dict[str, Vm] = {}
+    for machine in machines:
+        name = free_name(allowed_name(machine.name), vms)
+        if name != machine.name:
+            notes.append(f"`{machine.name}` is {name}: in commands type the host's own name")
+        scope = scopes[machine.name]
+        alone = scope is None or owners[scope] == 1
+        vms[name] = Vm(name, machine, scope, nice=machine.nice or 0, threads=machine.vcpus or 1, alone=alone)
+    return vms
+
+
+def _usual_scope(machine: Machine, host: KvmHost) -> str | None:
+    """The control group of a VM by its toolstack's naming; `None`: it does not tell."""
+    if host.toolstack == "proxmox" and machine.number is not None:
+        return f"qemu.slice/{machine.number}.scope"
+    return None
 
 
 def _running(host: KvmHost, notes: list[str]) -> list[Machine]:

@@ -6,8 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from vcpulab import _engine
 from vcpulab import formats as recordings
 from vcpulab._work.progress import Progress
@@ -17,6 +15,7 @@ from vcpulab.hosts.kernel_rules import POLICIES
 from vcpulab.hosts.kvm_host import LISTER
 from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.show import toml_text
 from vcpulab.twin import decision_costs
 from vcpulab.twin.apps import replayed
 from vcpulab.twin.demands import Demands, demands_of
@@ -24,7 +23,6 @@ from vcpulab.twin.links import Link, Vcpu, links
 from vcpulab.twin.messages.exchange import app_of
 from vcpulab.twin.messages.turns import Kind
 from vcpulab.twin.messages.wake_costs import Waking
-from vcpulab.twin.phase_text import inline_phases
 from vcpulab.twin.sequences import TURNS_MOST, TURNS_READ_MOST, span_ns
 from vcpulab.twin.setting import Setting
 from vcpulab.twin.sources import Sources
@@ -63,7 +61,6 @@ def read(
         OSError: it cannot be read.
     """
     assert sources.kind in ("xentrace", "sched-text")
-    sources.know_threads(progress)
     return recordings.read_trace(
         sources.trace,
         sources.kind,
@@ -155,7 +152,7 @@ def make(
         "domain": {**_Domains(setting, summary, demands).tables(), **setting.small_threads()},
     }
     head = [*_head(sources.trace.name, summary, demands, used, events), *explanations, *notes]
-    commented = "".join(f"# {line}\n" for line in head) + "\n" + inline_phases(tomli_w.dumps, document)
+    commented = "".join(f"# {line}\n" for line in head) + "\n" + toml_text.document(document)
     return Made(Scenario.from_toml(commented, "<twin>"), commented, notes)
 
 

@@ -1,8 +1,8 @@
 """The files of a recorded host, and the facts gathered from them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vcpulab import formats as recordings
@@ -13,6 +13,7 @@ from vcpulab.formats.xl_info import Info
 from vcpulab.hosts.kernel import params_of
 from vcpulab.hosts.kvm_host import KINDS as KVM_KINDS
 from vcpulab.hosts.kvm_host import KvmHost
+from vcpulab.hosts.kvm_listings import read_host as read_listed
 from vcpulab.hosts.kvm_threads import Roles, roles_of
 from vcpulab.hosts.xen_host import XenHost, read_host
 
@@ -20,18 +21,18 @@ _OF_XEN = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-cpupool-list", "xl-info")
 """The kinds of files of a Xen host that a twin uses besides the trace; other files need not be readable."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Sources:
     """The files of one host, and what they say."""
 
     trace: Path
     kind: recordings.Kind
     cpu_mhz: float | None = None
-    names: dict[int, str] = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
     """Domain number to name."""
     scheduler: str | None = None
     """`None`: no file says it."""
-    host_params: dict[str, int] = field(default_factory=dict)
+    host_params: Mapping[str, int] = field(default_factory=dict)
     """The recorded parameters of the scheduler as a whole."""
     info: Info = field(default_factory=lambda: Info({}))
     """The host's CPUs."""
@@ -40,8 +41,8 @@ class Sources:
     kvm: KvmHost | None = None
     """The Linux host; `None`: a Xen host."""
     roles: Roles = field(default_factory=Roles)
-    """The roles of a Linux host's threads, known after its recording was read."""
-    notes: list[str] = field(default_factory=list)
+    """The roles of a Linux host's threads; see `with_threads`."""
+    notes: tuple[str, ...] = ()
     """Notes on unused files, with reasons."""
 
     @property
@@ -60,7 +61,7 @@ class Sources:
         return "add the output of `xl info` or `xl sched-credit`, or name it"
 
     @property
-    def threads(self) -> list[recordings.VcpuThread]:
+    def threads(self) -> Sequence[recordings.VcpuThread]:
         """The distinguished threads of a Linux host, each as a vCPU of a domain."""
         return self.roles.threads
 
@@ -68,19 +69,20 @@ class Sources:
         """`True`: a domain is made of threads of the host, and is no VM."""
         return self.names.get(domain) in self.roles.daemons
 
-    def know_threads(self, progress: Progress | None = None) -> None:
-        """Finds out who is who of a Linux host's threads, which takes one pass over its recording.
+    def with_threads(self, progress: Progress | None = None) -> "Sources":
+        """The sources with the roles of a Linux host's threads, which takes one pass over its recording.
 
         Raises:
             RequestError: it is too short to tell anything.
             RecordingError: it is no recording.
         """
         if self.kvm is None or self.threads:
-            return
+            return self
         whole = recordings.read_trace(self.trace, "sched-text", progress=progress)
-        self.roles = roles_of(whole.report["threads"], whole.summary["span_ns"], self.kvm)
-        self.names = self.roles.names()
-        self.host_params |= params_of(self.kvm.linux, whole.report["hz"])
+        roles = roles_of(whole.report["threads"], whole.summary["span_ns"], self.kvm)
+        return replace(
+            self, roles=roles, names=roles.names(), host_params=params_of(self.kvm.linux, whole.report["hz"])
+        )
 
     def name(self, domain: int) -> str:
         """The name of a domain in a scenario."""
@@ -116,52 +118,60 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         raise RequestError(
             f"found {trace_paths}; allowed: one trace, of xentrace, perf or ftrace, and what else there is of its host"
         )
-    sources = Sources(*traces[0], cpu_mhz)
-    sources.notes += [entry.in_folder() for entry in unused if entry.path != threads]
-    if sources.kind == "sched-text":
-        sources.kvm = KvmHost()
-        if threads is not None:
-            sources.kvm.vcpu_threads = recordings.read_threads(threads)
-    listings = list(_listings(recordings_read, sources))
-    if sources.kvm is not None:
-        for listing in listings:
-            sources.kvm.take(listing.kind, listing.holds)
-        kernel = sources.kvm.kernel
-        sources.scheduler = None if kernel is None else kernel.scheduler
-        sources.info = sources.kvm.info
-    else:
-        _take_xen(sources, listings)
-    return sources
+    trace, trace_kind = traces[0]
+    is_linux = trace_kind == "sched-text"
+    notes = [entry.in_folder() for entry in unused if entry.path != threads]
+    vcpu_threads = recordings.read_threads(threads) if is_linux and threads is not None else ()
+    listings = list(_listings(recordings_read, notes, is_linux=is_linux))
+    if is_linux:
+        kvm = read_listed(listings, vcpu_threads)
+        scheduler = None if kvm.kernel is None else kvm.kernel.scheduler
+        return Sources(trace, trace_kind, cpu_mhz, scheduler=scheduler, info=kvm.info, kvm=kvm, notes=tuple(notes))
+    xen = read_host(listings)
+    first = xen.pools[0]
+    return Sources(
+        trace,
+        trace_kind,
+        _listed_mhz(listings) if cpu_mhz is None else cpu_mhz,
+        names=xen.names,
+        scheduler=None if first.is_assumed else first.scheduler,
+        host_params=first.params,
+        info=xen.info,
+        xen=xen,
+        notes=(*notes, *(note for pool in xen.pools for note in pool.notes if not pool.is_assumed), *xen.notes),
+    )
 
 
 def _listings(
-    recordings_read: Iterable[tuple[recordings.Source, recordings.Kind]], sources: Sources
+    recordings_read: Iterable[tuple[recordings.Source, recordings.Kind]], notes: list[str], *, is_linux: bool
 ) -> Iterator[recordings.Read]:
-    """The listings of the recorded host; other files are notes."""
+    """The listings of the recorded host.
+
+    Args:
+        recordings_read: all files with their kinds.
+        notes: receives a note for each file that is not used.
+        is_linux: `True`: the recorded host is a Linux host.
+    """
     for source, kind in recordings_read:
         path = Path(source)
         # What a domain's file says that matters, its vCPUs show.
         if kind in ("xentrace", "sched-text", "xl-cfg"):
             continue
         if kind not in _OF_XEN and kind not in KVM_KINDS:
-            sources.notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
-        elif (kind in KVM_KINDS) != (sources.kvm is not None):
-            host_kind = "a KVM host" if sources.kvm is None else "a Xen host"
-            sources.notes.append(f"{path}: not used: {kind} is of {host_kind}, and the recording is not")
+            notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
+        elif (kind in KVM_KINDS) != is_linux:
+            host_kind = "a Xen host" if is_linux else "a KVM host"
+            notes.append(f"{path}: not used: {kind} is of {host_kind}, and the recording is not")
         else:
             yield recordings.read(source, kind)
 
 
-def _take_xen(sources: Sources, listings: Sequence[recordings.Read]) -> None:
+def _listed_mhz(listings: Sequence[recordings.Read]) -> float | None:
+    """The frequency of the counter by the first listing that has it."""
     for listing in listings:
-        if listing.kind == "xl-info" and sources.cpu_mhz is None and "cpu_mhz" in listing.holds.settings:
-            sources.cpu_mhz = _mhz(listing.path, listing.holds.settings["cpu_mhz"])
-    sources.xen = host = read_host(listings)
-    first = host.pools[0]
-    sources.info, sources.names = host.info, dict(host.names)
-    sources.scheduler = None if first.is_assumed else first.scheduler
-    sources.host_params = dict(first.params)
-    sources.notes += [*(note for pool in host.pools for note in pool.notes if not pool.is_assumed), *host.notes]
+        if listing.kind == "xl-info" and "cpu_mhz" in listing.holds.settings:
+            return _mhz(listing.path, listing.holds.settings["cpu_mhz"])
+    return None
 
 
 def _mhz(path: Path, text: str) -> float:

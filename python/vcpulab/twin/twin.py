@@ -63,10 +63,6 @@ class Score(Answer):
             Part.always(Lines([f"{within} within their tolerance ({tolerances})"])),
         ]
 
-    def __str__(self) -> str:
-        within = sum(1 for row in self.judged if row.holds)
-        return f"{within} of {len(self.judged)} metrics within their tolerance ({', '.join(TOLERANCES)})"
-
 
 class Twin(Answer):
     """A scenario that wants what the vCPUs of a recorded host wanted. It is made when it is first asked for.
@@ -153,6 +149,7 @@ class Twin(Answer):
         else:
             begin = 0.0
             nothing = f"{scenario.name}: none of its domains has the name of one recorded"
+        self._sources = self._sources.with_threads(part(progress, 0.4, 0.4))
         rest = read(self._sources, (begin, 1.0), part(progress, 0.4, 0.5))
         if rest.summary["span_ns"] < SPAN_NS_LEAST:
             raise RequestError(
@@ -184,7 +181,8 @@ class Twin(Answer):
     def _make(self, end: float, progress: Progress | None) -> tuple[Made, Recording]:
         """The twin of the recording up to there, and that part of it."""
         first = (0.0, end)
-        recording = read(self._sources, first, part(progress, 0.0, 0.5))
+        self._sources = self._sources.with_threads(part(progress, 0.0, 0.2))
+        recording = read(self._sources, first, part(progress, 0.2, 0.5))
         span_ns = recording.summary["span_ns"]
         if span_ns < SPAN_NS_LEAST * end:
             wakes = sum(vcpu["wakes"] for vcpu in recording.summary["vcpus"])
@@ -210,8 +208,13 @@ class Twin(Answer):
         rows = [(name, domain.vcpus, len(domain.apps)) for name, domain in self.scenario.domains.items()]
         return pl.DataFrame(rows, pl.Schema({"domain": pl.String, "vcpus": pl.UInt32, "apps": pl.UInt32}), orient="row")
 
-    def __str__(self) -> str:
-        return "\n".join([self.scenario.name, *(f"note: {note}" for note in self.notes)])
+    def document(self) -> Document:
+        """The twin as a document: its domains, and the notes."""
+        rows = [[name, str(vcpus), str(apps)] for name, vcpus, apps in self.to_frame().iter_rows()]
+        return [
+            Part.rows(Table(self.scenario.name, ["domain", "vCPUs", "applications"], rows), "domain"),
+            Part.lines([f"note: {note}" for note in self.notes], "note"),
+        ]
 
 
 def _needed_s(begin: float) -> float:

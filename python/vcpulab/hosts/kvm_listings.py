@@ -1,0 +1,144 @@
+"""The listings of a KVM host, read one after another."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from vcpulab import formats as recordings
+from vcpulab.formats import VcpuThread
+from vcpulab.formats.kinds import Read
+from vcpulab.formats.linux_experiment import Experiment
+from vcpulab.formats.linux_host import Linux
+from vcpulab.formats.machine import Machine
+from vcpulab.formats.ps import Thread
+from vcpulab.formats.vmms import machines_of
+from vcpulab.formats.xl_info import Info
+from vcpulab.hosts.kvm_host import KvmHost
+from vcpulab.hypervisors.scope_names import SURE_CHARS, machine_chars
+
+
+def read_host(listings: Iterable[Read], vcpu_threads: Sequence[VcpuThread] = ()) -> KvmHost:
+    """The host that listings describe; of two that say the same the later one counts.
+
+    Args:
+        listings: the results of `recordings.read`.
+        vcpu_threads: the threads that a file says to be vCPUs.
+    """
+    reader = _Reader()
+    for listing in listings:
+        reader.take(listing.kind, listing.holds)
+    return reader.host(vcpu_threads)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._linux = Linux()
+        self._info = Info({})
+        self._machines: dict[str, Machine] = {}
+        self._numbered: dict[int, str] = {}
+        self._scoped: dict[str, list[Machine]] = {}
+        self._listed: dict[int, Thread] = {}
+        self._experiment = Experiment()
+        self._kinds: set[recordings.Kind] = set()
+        self._notes: list[str] = []
+
+    def host(self, vcpu_threads: Sequence[VcpuThread]) -> KvmHost:
+        """The host by all listings that were taken."""
+        return KvmHost(
+            linux=self._linux,
+            info=self._info,
+            machines=self._machines,
+            numbered=self._numbered,
+            scoped=self._scoped,
+            listed=self._listed,
+            experiment=self._experiment,
+            vcpu_threads=vcpu_threads,
+            kinds=frozenset(self._kinds),
+            notes=tuple(self._notes),
+        )
+
+    def take(self, kind: recordings.Kind, holds: Any) -> None:
+        """Takes a listing."""
+        self._kinds.add(kind)
+        if kind in ("linux", "systemd-cgls"):
+            self._take_linux(holds)
+        elif kind == "linux-experiment":
+            self._experiment = holds
+            self._linux.groups.update(holds.groups)
+        elif kind == "ps-threads":
+            self._listed.update((thread.thread, thread) for thread in holds)
+            self._take_commands(holds)
+        elif kind in ("virsh-nodeinfo", "virsh-capabilities", "lscpu"):
+            # What counts CPUs one by one says more.
+            if holds.cpus or not self._info.cpus:
+                self._info = Info(
+                    {**self._info.settings, **holds.settings}, holds.cpus, holds.nodes or self._info.nodes
+                )
+        else:
+            for machine in holds:
+                self._add(machine, by_number=kind.startswith("qm-"))
+
+    def _take_linux(self, holds: Linux) -> None:
+        self._linux.version = holds.version or self._linux.version
+        self._linux.settings.update(holds.settings)
+        for release, options in holds.built.items():
+            self._linux.built.setdefault(release, {}).update(options)
+        for path, files in holds.groups.items():
+            self._linux.groups.setdefault(path, {}).update(files)
+        self._linux.threads.update(holds.threads)
+        for path, used_ns in holds.used_ns.items():
+            self._linux.used_ns.setdefault(path, {}).update(used_ns)
+        for version, evidence in holds.cgroups.items():
+            self._linux.cgroups.setdefault(version, evidence)
+
+    def _add(self, machine: Machine, *, by_number: bool = False) -> None:
+        """Takes a listing of a machine. `by_number`: machines of one name may be several, with a number each."""
+        named = self._machines.get(machine.name)
+        if by_number and named is not None and machine.number not in (None, named.number) and named.number is not None:
+            same = self._machines.get(self._numbered.get(machine.number or 0, ""))
+            self._notes.append(
+                f"VMs {named.number} and {machine.number} are both called `{machine.name}`: {machine.number} has its "
+                "number in its name here"
+            )
+            machine.name = f"{machine.name}-{machine.number}"
+        else:
+            same = self._same(machine)
+        if same is None:
+            self._machines[machine.name] = same = machine
+            self._scoped.setdefault(machine_chars(machine.name)[:SURE_CHARS], []).append(machine)
+        else:
+            if same.configured_anew(machine):
+                self._notes.append(
+                    f"two listings have configurations of {same.name} that differ: the later one is taken"
+                )
+            same.add(machine)
+        if same.number is not None:
+            self._numbered[same.number] = same.name
+
+    def _same(self, machine: Machine) -> Machine | None:
+        """The machine of an earlier listing: of the same name, or of the same number if one listing has that alone."""
+        named = self._machines.get(machine.name)
+        if named is not None or machine.number is None:
+            return named
+        numbered = self._machines.get(self._numbered.get(machine.number, ""))
+        number = str(machine.number)
+        if numbered is None or machine.name == number:
+            return numbered
+        if numbered.name != number:
+            self._notes.append(
+                f"{numbered.name} and {machine.name} have the same id, {number}: listings of different times or hosts? "
+                "Each is a VM here"
+            )
+            return None
+        del self._machines[number]
+        numbered.name = machine.name
+        self._machines[machine.name] = numbered
+        self._scoped.setdefault(machine_chars(machine.name)[:SURE_CHARS], []).append(numbered)
+        return numbered
+
+    def _take_commands(self, threads: list[Thread]) -> None:
+        """VMs by the command lines of QEMU and its like."""
+        for machine in machines_of(threads):
+            earlier = self._machines.get(machine.name)
+            if earlier is not None and earlier.vcpus is not None:
+                machine.vcpus = None  # It is from when the VM was started.
+            self._add(machine, by_number=True)
