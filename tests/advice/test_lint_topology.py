@@ -170,7 +170,8 @@ def test_domains_that_share_cores_are_a_note_with_its_price() -> None:
     (line,) = answer.noted()
     assert 'host.sched_gran = "core", after a restart of the host, prevents that; its price: ' in line
     assert "%" in line
-    assert str(answer) == f"nothing found\n{line}"
+    assert line in str(answer).splitlines()
+    assert str(answer).endswith(": nothing found")
     apart = {"a": busy(2, affinity="0-1"), "b": busy(4, affinity="4-7")}
     assert noted(apart, topology=FOUR_CORES) == []
     assert noted({"a": busy(2), "b": {}}, topology=FOUR_CORES) == [], "one that never runs shares nothing"

@@ -64,7 +64,7 @@ def test_bounds_capacity_and_lint_answer() -> None:
     assert most.result.value == 400
     found = vcpulab.lint(STARTER.change({"run.duration": "1s"}), replications=2)
     assert "waits-behind-equals" in shown(found) + found.to_frame()["rule"].to_list()
-    assert str(vcpulab.lint(vcpulab.Scenario.from_toml(TWO_HOGS), replications=2)) == "nothing found"
+    assert str(vcpulab.lint(vcpulab.Scenario.from_toml(TWO_HOGS), replications=2)) == "two hogs: nothing found"
 
 
 def test_tuning_takes_one_call(tmp_path: Path) -> None:

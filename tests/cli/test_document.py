@@ -3,14 +3,16 @@
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import vcpulab
 from vcpulab.cli import page
-from vcpulab.show import html
+from vcpulab.show import html, markdown
 from vcpulab.show.answer import Answer
-from vcpulab.show.document import Block, Chart, Document, Folded, Heading, Lines, Part, Version, on_page
+from vcpulab.show.document import Block, Chart, Document, Folded, Heading, Lines, Part, Prose, Version, on_page
 from vcpulab.show.table import Table
+from vcpulab.show.terminal_text import plain
 
 WIDE = Table("Domains", ["domain", *(f"metric {number}" for number in range(9))], [["web", *"123456789"]])
 
@@ -66,7 +68,7 @@ def test_lines_are_paragraphs_lists_or_commands_of_a_page() -> None:
     (section,) = html.rendered(blocks)
     assert section.replace("\n", "|").strip("|") == (
         '<section><h2 id="to-set-it">To set it</h2><p>Either:</p>'
-        "<ul><li>weights</li><li>caps &lt;b&gt;</li></ul>"
+        "<ul><li>weights<ul><li>caps &lt;b&gt;</li></ul></li></ul>"
         "<pre># at run time||xl list</pre></section>"
     )
 
@@ -94,3 +96,44 @@ def test_answers_are_documents(capsys: pytest.CaptureFixture[str], tmp_path: Pat
         assert lines
         html.write(tmp_path / "page.html", "An answer", on_page(answer.document()))
         assert lines[0].split()[0] in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_markdown_has_the_lines_of_a_page(tmp_path: Path) -> None:
+    """It had none of them."""
+    blocks: list[Block] = [
+        Heading("To set it"),
+        Lines(["Either:", ""]),
+        Lines(["weights"], begin="  "),
+        Lines(["caps", "pins"], begin="    "),
+        Lines(["both"], begin="  "),
+        Lines(["xl list"], typed=True),
+    ]
+    assert markdown.text(blocks, "Advice", tmp_path) == (
+        "# Advice\n\n## To set it\n\nEither:\n\n- weights\n  - caps\n  - pins\n- both\n\n```\nxl list\n```\n"
+    )
+
+
+class _Differences(Answer):
+    def document(self) -> Document:
+        return [
+            Part.always(Heading("Differences")),
+            Part.rows(Table("", ["metric", "value"], [["a.gotten", "1 %"], ["b.gotten", "<2> %"]]), "metric"),
+            Part.lines(["a \x1b[2J", "b"], "line", least=1),
+            Part.only_on_page(Prose("*only on a page*")),
+        ]
+
+    def to_frame(self) -> pl.DataFrame:
+        return pl.DataFrame({"metric": ["a.gotten"]})
+
+
+def test_an_answer_is_its_document_on_a_terminal_and_in_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was a text of its own for each answer."""
+    answer = _Differences()
+    page.show(answer.document(), all=True)
+    printed = [plain(line).rstrip() for line in capsys.readouterr().out.strip().splitlines()]
+    assert str(answer).splitlines() == printed
+    in_notebook = answer._repr_html_()
+    assert '<h2 id="differences">Differences</h2>' in in_notebook
+    assert "<td>&lt;2&gt; %</td>" in in_notebook
+    assert "only on a page" not in in_notebook
+    assert in_notebook.count("<table") == 2

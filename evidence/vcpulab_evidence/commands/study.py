@@ -19,7 +19,6 @@ from vcpulab_evidence.studies import NAMES, predict
 from vcpulab_evidence.studies import runner as runs
 from vcpulab_evidence.studies import study as study_of
 from vcpulab_evidence.studies.answer import Agreement
-from vcpulab_evidence.studies.claims import Verdict
 from vcpulab_evidence.studies.fitting import fit as fit_constants
 
 study = group(
@@ -126,7 +125,7 @@ def run(
     """
     for each in _names(name):
         agreement, interrupted = run_or_partial(_run, each, out, effort, only=only)
-        _show(agreement, all=all)
+        page.show(agreement.document(), all=all)
         stop(interrupted=interrupted)
 
 
@@ -234,40 +233,3 @@ def _run(name: str, folder: Path, effort: _Effort, *, only: str | None = None) -
 
 def _names(name: str) -> Sequence[str]:
     return NAMES if name == "all" else [name]
-
-
-def _show(outcome: Agreement, *, all: bool) -> None:
-    published = outcome.study
-    cells = [_row(row) for row in outcome.predicted if row.estimate is not None]
-    compared = Table(published.title, ["cell", "published", "simulated", "error", "role"], cells, together=True)
-    scores = [
-        [f"{s.table}, {s.metric}", str(s.cells), _number(s.tau), _number(s.mape), s.within, s.role]
-        for s in outcome.scores
-    ]
-    headings = ["table, metric", "cells", "tau", "mean error, %", "in intervals", "role"]
-    agreement = Table("Agreement", headings, scores)
-    claims = [[claim.id, verdict.outcome.value, _evidence(verdict), claim.text] for claim, verdict in outcome.judged]
-    judged = Table("Claims", ["claim", "outcome", "evidence", "text"], claims, 4)
-    page.show(
-        [
-            Part.rows(compared, "cell", rank=2),
-            Part.rows(agreement, "score"),
-            Part.rows(judged, "claim", rank=1),
-        ],
-        all=all,
-    )
-
-
-def _row(row: predict.Prediction) -> list[str]:
-    cell = row.cell
-    named = " ".join(part for part in (cell.scheduler, cell.config, cell.load, cell.metric, cell.stat) if part)
-    error = "–" if row.error is None else f"{row.error:+.0f} %"
-    return [named, cell.value, str(row.estimate), error, row.role]
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def _evidence(verdict: Verdict) -> str:
-    return verdict.evidence + ("" if verdict.p is None else f" (p = {verdict.p:.2g})")

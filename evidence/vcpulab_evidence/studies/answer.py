@@ -1,6 +1,5 @@
 """The answer of `vcpulab_evidence.study`."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from vcpulab.show.answer import Answer
+from vcpulab.show.document import Document, Part
+from vcpulab.show.table import Table
 from vcpulab_evidence.studies.claims import Claim, Verdict
 from vcpulab_evidence.studies.definition import Study
 from vcpulab_evidence.studies.predict import Prediction, Score, predictions, scores
@@ -67,7 +68,33 @@ class Agreement(Answer):
         columns = ("claim", "text", "outcome", "evidence")
         return pl.DataFrame(rows, pl.Schema(dict.fromkeys(columns, pl.String) | {"p": pl.Float64}), orient="row")
 
-    def __str__(self) -> str:
-        outcomes = Counter(self.claims()["outcome"])
-        counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
-        return f"{self.study.title}: {len(self.study.claims)} claims: {counts}"
+    def document(self) -> Document:
+        """The agreement as a document: cells, scores, and claims with their verdicts."""
+        cells = [_row(row) for row in self.predicted if row.estimate is not None]
+        scores = [
+            [f"{s.table}, {s.metric}", str(s.cells), _number(s.tau), _number(s.mape), s.within, s.role]
+            for s in self.scores
+        ]
+        headings = ["table, metric", "cells", "tau", "mean error, %", "in intervals", "role"]
+        claims = [[claim.id, verdict.outcome.value, _evidence(verdict), claim.text] for claim, verdict in self.judged]
+        compared = Table(self.study.title, ["cell", "published", "simulated", "error", "role"], cells, together=True)
+        return [
+            Part.rows(compared, "cell", rank=2),
+            Part.rows(Table("Agreement", headings, scores), "score"),
+            Part.rows(Table("Claims", ["claim", "outcome", "evidence", "text"], claims, 4), "claim", rank=1),
+        ]
+
+
+def _row(row: Prediction) -> list[str]:
+    cell = row.cell
+    named = " ".join(part for part in (cell.scheduler, cell.config, cell.load, cell.metric, cell.stat) if part)
+    error = "–" if row.error is None else f"{row.error:+.0f} %"
+    return [named, cell.value, str(row.estimate), error, row.role]
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _evidence(verdict: Verdict) -> str:
+    return verdict.evidence + ("" if verdict.p is None else f" (p = {verdict.p:.2g})")

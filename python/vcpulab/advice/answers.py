@@ -77,9 +77,6 @@ class Differences(Answer):
         """Lines on starving domains, gains, harms, possible harms, and replications that were added."""
         return [*in_words(self.comparisons, self.starving.lines()), *(self.added.lines() if self.added else ())]
 
-    def __str__(self) -> str:
-        return "\n".join(self.in_words())
-
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf(Differences):

@@ -225,14 +225,6 @@ class Explanation(Answer):
         ]
         return pl.concat(frames) if frames else pl.DataFrame()
 
-    def __str__(self) -> str:
-        lines = self.outlook()
-        lines += [
-            line for entry in self.explained for line in (str(entry), *map(_line, entry.parts), *_followed(entry))
-        ]
-        lines += [f"{fix.finding.path}: {fix.finding.reason}" for fix in self.advice]
-        return "\n".join(lines) or "nobody is late"
-
 
 def _tried(advice: Sequence[Advice], attempts: Attempts) -> list[dict[str, Any]]:
     """The settings that were tried, without duplicates."""

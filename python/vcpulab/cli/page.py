@@ -1,18 +1,16 @@
 """Documents on a terminal: parts grow by importance while lines are left; the last line names the rest."""
 
 import os
-import re
 import sys
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from vcpulab.cli import terminal
-from vcpulab.show.document import Block, Document, Heading, Lines, Part, Version
+from vcpulab.show.document import Block, Document, Lines, Part, Version
 from vcpulab.show.table import Table
-from vcpulab.show.terminal import rendered
+from vcpulab.show.terminal import PIPE_COLUMNS, broken, printed, rendered
 from vcpulab.show.terminal_text import plain
 
 if TYPE_CHECKING:
@@ -20,25 +18,20 @@ if TYPE_CHECKING:
 
 LINES_MAX = 40
 """The largest number of terminal lines of an answer, unless all is shown."""
-# Wide enough for every table where no terminal states its width.
-_PIPE_COLUMNS = 240
 
 
 # ---- blocks ----
-
-_UNIT = re.compile(r"(?<=\d) (?=%|[mµ]?s\b)")
-"""The space between a number and its unit, where lines are not wrapped."""
 
 
 def print_blocks(blocks: Iterable[Block]) -> None:
     """Prints the blocks that a terminal shows."""
     console = _stdout()
-    for block in _printed(blocks):
+    for block in printed(blocks):
         if isinstance(block, Table):
             for part in rendered(block, console.width):
                 console.print(part)
         else:
-            for line in _broken(block, _words_width()):
+            for line in broken(block, _words_width()):
                 print(line)
 
 
@@ -52,31 +45,8 @@ def show_lines(lines: Iterable[str], *, begin: str = "", indent: str = "  ") -> 
     print_blocks([Lines(list(lines), begin, indent)])
 
 
-def _printed(blocks: Iterable[Block]) -> Iterator[Table | Lines]:
-    """The blocks that a terminal shows."""
-    for block in blocks:
-        if isinstance(block, Heading):
-            yield Lines(["", f"{block.text}:"])
-        elif isinstance(block, Table | Lines):
-            yield block
-
-
-def _broken(lines: Lines, width: int) -> list[str]:
-    """Lines as they are printed; a wrapped line holds line breaks."""
-    if lines.typed:
-        return [f"{lines.begin}{line}" for line in lines.lines]
-    wrapper = textwrap.TextWrapper(
-        width,
-        initial_indent=lines.begin,
-        subsequent_indent=lines.indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [wrapper.fill(_UNIT.sub("\u00a0", line)).replace("\u00a0", " ") for line in lines.lines]
-
-
 def _stdout() -> "Console":
-    return terminal.console(width=None if sys.stdout.isatty() else _stated_width() or _PIPE_COLUMNS)
+    return terminal.console(width=None if sys.stdout.isatty() else _stated_width() or PIPE_COLUMNS)
 
 
 def _stated_width() -> int:
@@ -95,12 +65,12 @@ def _height(blocks: Iterable[Block]) -> int:
 
     console, words_width = _stdout(), _words_width()
     lines = 0
-    for block in _printed(blocks):
+    for block in printed(blocks):
         if isinstance(block, Table):
             lines += sum(len(console.render_lines(part)) for part in rendered(block, console.width))
         else:
-            printed = [line for text in _broken(block, words_width) for line in text.split("\n")]
-            lines += sum(max(1, -(-cell_len(plain(line)) // console.width)) for line in printed)
+            texts = [line for text in broken(block, words_width) for line in text.split("\n")]
+            lines += sum(max(1, -(-cell_len(plain(line)) // console.width)) for line in texts)
     return lines
 
 

@@ -16,17 +16,15 @@ from vcpulab.cli.options import All, AnyFormat, Flag, Jobs, Out, OutFolder, comm
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.cli.streams import write_bytes
 from vcpulab.errors import RequestError
-from vcpulab.results.statistics import number
 from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
 from vcpulab.show.document import Part
 from vcpulab.show.table import Table
 from vcpulab.sweeps import tables
-from vcpulab.sweeps.answer import Sweep
+from vcpulab.sweeps.answer import Sweep, cell
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.store import Store
 
-_CELL_CHARS = 60
 _DEFAULT_STORE = Path("out/sweep")
 
 
@@ -208,13 +206,7 @@ def _tell(store: Store) -> None:
 
 def _print(answer: Sweep, form: str, *, all: bool, interrupted: bool) -> None:
     if form == "table":
-        plan = answer.plan
-        shown = [
-            [*(_value(value) for value in row.values), *("–" if i is None else str(i) for i in row.intervals)]
-            for row in answer.rows
-        ]
-        headings = [*plan.paths, *(metric.title for metric in answer.metrics)]
-        page.show([Part.rows(Table(plan.name, headings, shown, len(plan.paths)), "point")], all=all)
+        page.show(answer.document(), all=all)
     elif form == "json":
         print(as_json({"interrupted": interrupted, "metrics": answer.records()}))
     else:
@@ -228,17 +220,6 @@ def _cell(value: object) -> object:
 
 
 def _print_frame(frame: pl.DataFrame, *, all: bool) -> None:
-    rows = [[_value(value) for value in row] for row in frame.iter_rows()]
+    rows = [[cell(value) for value in row] for row in frame.iter_rows()]
     text = max((i for i, kind in enumerate(frame.dtypes, 1) if not kind.is_numeric()), default=1)
     page.show([Part.rows(Table("", frame.columns, rows, min(text, len(frame.columns))), "row")], all=all)
-
-
-def _value(value: object) -> str:
-    """A value as the short text of a table cell."""
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        return number(value)
-    text = str(value)
-    short = text.partition("\n")[0][:_CELL_CHARS]
-    return short if short == text else f"{short} …"

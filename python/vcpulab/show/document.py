@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from vcpulab.show.table import Table
 
@@ -40,7 +40,10 @@ class Prose:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of words, wrapped at the width of a terminal. On a page, lines with a `begin` are a list."""
+    """Lines of words, wrapped at the width of a terminal.
+
+    On a page, lines with a `begin` are a list, nested by their indentation.
+    """
 
     lines: Sequence[str]
     begin: str = ""
@@ -86,6 +89,51 @@ class SideBySide:
 
 Block: TypeAlias = Heading | Contents | Prose | Lines | Table | Chart | Drawing | Folded | SideBySide
 BLANK = Lines([""])
+
+
+# ---- lines on a page ----
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item of a list."""
+
+    text: str
+    inner: list["Item"] = field(default_factory=list)
+    """The list below the item."""
+
+
+def form_of(block: Block) -> Literal["typed", "bullets", "paragraphs"] | None:
+    """The form of lines on a page, which adjacent lines share; `None`: the block has no lines."""
+    if not isinstance(block, Lines):
+        return None
+    return "typed" if block.typed else "bullets" if block.begin else "paragraphs"
+
+
+def texts(blocks: Iterable[Lines]) -> list[str]:
+    """The lines of adjacent blocks; blank lines, which separate blocks on a terminal, stay in commands only."""
+    return [line for block in blocks for line in block.lines if line or block.typed]
+
+
+def list_items(blocks: Iterable[Lines]) -> list[Item]:
+    """Adjacent lines as a nested list: lines that are indented further are below the line before them.
+
+    Examples:
+        >>> items = list_items([Lines(["a"], "  "), Lines(["b", "c"], "    "), Lines(["d"], "  ")])
+        >>> [(item.text, [below.text for below in item.inner]) for item in items]
+        [('a', ['b', 'c']), ('d', [])]
+    """
+    items: list[Item] = []
+    levels: list[tuple[int, list[Item]]] = []
+    for block in blocks:
+        indent = len(block.begin) - len(block.begin.lstrip(" "))
+        for line in texts([block]):
+            while levels and levels[-1][0] > indent:
+                levels.pop()
+            if not levels or levels[-1][0] < indent:
+                levels.append((indent, levels[-1][1][-1].inner if levels else items))
+            levels[-1][1].append(Item(line))
+    return items
 
 
 # ---- parts with several sizes ----
@@ -213,6 +261,12 @@ Document: TypeAlias = Iterable[Part]
 def on_page(document: Document) -> list[Block]:
     """The blocks of a document on a page."""
     return [block for part in document for block in part.on_page]
+
+
+def in_full(document: Document) -> list[Block]:
+    """The blocks of a document that a terminal without a limit shows."""
+    blocks = (block for part in document for block in part.version(part.whole, sys.maxsize).blocks)
+    return [block for block in blocks if isinstance(block, Heading | Lines | Table)]
 
 
 def count(number: int, thing: str) -> str:

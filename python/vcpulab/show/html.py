@@ -17,7 +17,20 @@ from vcpulab import _engine
 from vcpulab._extras import require
 from vcpulab._files import atomic
 from vcpulab.show import drawing
-from vcpulab.show.document import Block, Chart, Contents, Drawing, Folded, Heading, Lines, Prose, SideBySide
+from vcpulab.show.document import (
+    Block,
+    Chart,
+    Contents,
+    Drawing,
+    Folded,
+    Heading,
+    Lines,
+    Prose,
+    SideBySide,
+    form_of,
+    list_items,
+    texts,
+)
 from vcpulab.show.table import Table
 
 
@@ -43,13 +56,12 @@ def rendered(blocks: Sequence[Block]) -> list[Markup]:
     """Blocks as parts of a page; a heading and the blocks after it are a section."""
     lead: list[Markup] = []
     sections: list[tuple[Heading, list[Markup]]] = []
-    for form, group in groupby(blocks, _form):
+    for form, group in groupby(blocks, form_of):
         into = sections[-1][1] if sections else lead
         if form is not None:
-            texts = [line for block in group if isinstance(block, Lines) for line in block.lines]
-            # Blank lines separate blocks on a terminal; in a text as typed they stay.
-            shown = texts if form == "typed" else list(filter(None, texts))
-            into += [_part(form, shown)] if shown else []
+            lines = [block for block in group if isinstance(block, Lines)]
+            content = list_items(lines) if form == "bullets" else texts(lines)
+            into += [_part(form, content)] if content else []
             continue
         for block in group:
             match block:
@@ -60,13 +72,6 @@ def rendered(blocks: Sequence[Block]) -> list[Markup]:
                 case _:
                     into.append(_block(block))
     return [*lead, *(_part("section", *section) for section in sections)]
-
-
-def _form(block: Block) -> str | None:
-    """The template of lines, which adjacent lines share; `None`: the block has no lines."""
-    if not isinstance(block, Lines):
-        return None
-    return "typed" if block.typed else "bullets" if block.begin else "paragraphs"
 
 
 def _block(block: Block) -> Markup:  # noqa: PLR0911 (a line for each kind)

@@ -6,9 +6,14 @@ from typing import Any
 import polars as pl
 
 from vcpulab.results.addresses import Address
+from vcpulab.results.statistics import number
 from vcpulab.show.answer import Answer
+from vcpulab.show.document import Document, Part
+from vcpulab.show.table import Table
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.tables import Row
+
+_CELL_CHARS = 60
 
 
 @dataclass(frozen=True)
@@ -50,5 +55,22 @@ class Sweep(Answer):
             for metric, interval in zip(self.metrics, row.intervals, strict=True)
         ]
 
-    def __str__(self) -> str:
-        return f"{self.plan.name}: {len(self.rows)} points; {', '.join(metric.title for metric in self.metrics)}"
+    def document(self) -> Document:
+        """The sweep as a document: a row for each point."""
+        rows = [
+            [*map(cell, row.values), *("–" if interval is None else str(interval) for interval in row.intervals)]
+            for row in self.rows
+        ]
+        headings = [*self.plan.paths, *(metric.title for metric in self.metrics)]
+        return [Part.rows(Table(self.plan.name, headings, rows, len(self.plan.paths)), "point")]
+
+
+def cell(value: object) -> str:
+    """A value as the short text of a table cell."""
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return number(value)
+    text = str(value)
+    short = text.partition("\n")[0][:_CELL_CHARS]
+    return short if short == text else f"{short} …"

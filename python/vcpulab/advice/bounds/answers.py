@@ -14,7 +14,6 @@ from vcpulab.advice.bounds.document import document as document_of
 from vcpulab.advice.bounds.model import Load, Model, Station
 from vcpulab.advice.bounds.stations import model
 from vcpulab.advice.bounds.together import together
-from vcpulab.results.statistics import number
 from vcpulab.scenario.alike import rows
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
@@ -123,13 +122,6 @@ class Bounds(Answer):
         numbers = pl.Float64
         kinds = (pl.String, numbers, pl.String, *[numbers] * 4)
         return pl.DataFrame(rows, dict(zip(columns, kinds, strict=True)), orient="row")
-
-    def __str__(self) -> str:
-        return "\n".join(
-            f"{load.name}: at most {number(load.throughput_max)}/s, together with the others "
-            f"{number(load.together)}/s, limited by {load.bottleneck}"
-            for load in self.loads
-        )
 
 
 def bounds(scenario: Scenario) -> Bounds:

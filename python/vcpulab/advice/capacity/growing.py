@@ -131,13 +131,6 @@ class Capacity(Answer):
         kinds = (pl.Float64, pl.String, pl.UInt32, pl.String, pl.Float64, pl.String)
         return pl.DataFrame(rows, dict(zip(columns, kinds, strict=True)), orient="row")
 
-    def __str__(self) -> str:
-        most, first = self.result.value, self.first_beyond
-        sentence = f"{self.growth.name}: " + ("no load was found" if most is None else f"{most:g} keeps the SLOs")
-        if self.result.stopped is not None:
-            sentence += f"; {self.result.stopped}"
-        return sentence if first is None else f"{sentence}; at {first.value:g} the first to break is {first.worst.slo}"
-
     def document(self) -> Document:
         """The answer as a document."""
         return document_of(self)

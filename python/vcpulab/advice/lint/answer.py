@@ -79,8 +79,3 @@ class Findings(Answer):
         texts = dict.fromkeys(("rule", "field", "reason"), pl.String())
         schema = pl.Schema([*texts.items(), ("commands", pl.List(pl.String))])
         return pl.DataFrame(rows, schema, orient="row")
-
-    def __str__(self) -> str:
-        rows = self.to_frame().iter_rows(named=True)
-        lines = [f"{row['field']}: {row['rule']}: {row['reason']}" for row in rows] or ["nothing found"]
-        return "\n".join([*lines, *self.noted()])

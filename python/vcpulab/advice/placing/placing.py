@@ -178,11 +178,6 @@ class Placement(Answer):
         schema = zip(("host", "domains", "pcpus_used_percent", "slo"), kinds, strict=True)
         return pl.DataFrame(rows, pl.Schema(schema), orient="row")
 
-    def __str__(self) -> str:
-        hosts = [f"host {number}: {', '.join(host.domains)}" for number, host in enumerate(self.hosts, 1)]
-        missing = [f"not placed: {', '.join(self.not_placed)}"] if self.not_placed else []
-        return "\n".join([f"{len(self.hosts)} of {len(self.alone)} hosts; {self.least}", *hosts, *missing])
-
     def watts(self, power: Power) -> dict[str, float]:
         """The power of all hosts, W: as placed, with one host for each item, and for the given scenarios if known."""
         used = {"placed": _used(self.hosts), "alone": _used(self.alone), "today": self.today}

@@ -215,10 +215,6 @@ class Tuning(Answer):
         schema = {"parameter": pl.String, "now": pl.String, "found": pl.String, "cost_of_the_present": pl.Float64}
         return pl.DataFrame(rows, schema, orient="row")
 
-    def __str__(self) -> str:
-        changed = [f"{key}: {now} → {new}" for key, now, new in self.changed()]
-        return "\n".join([self.headline, *changed, *self.reasons()])
-
     def saved(self) -> float:
         """Fraction of the replications that were saved."""
         return 1 - self.result.runs / self.result.runs_full if self.result.runs_full else 0.0
