@@ -23,7 +23,6 @@ from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 from vcpulab.twin.recording_document import document_of
 
-
 import_ = group(
     "import",
     "Read recordings of real hosts, and make scenarios of the files of other tools.",

@@ -63,7 +63,8 @@ def _lead(recording: Recording) -> Iterator[str]:
     span_s = summary["span_ns"] / 1e9
     yield f"{recording.path}: {report['format']}, {report['bytes']} bytes, {records} records, {span_s:.6f} s"
     yield f"clock: {mhz}{clock_sources[clock['source']]}"
-    yield f"lost records: {summary['lost_records']}; gaps: {summary['gaps']}; contradictions: {summary['contradictions']}"
+    counts = {"lost records": "lost_records", "gaps": "gaps", "contradictions": "contradictions"}
+    yield "; ".join(f"{title}: {summary[name]}" for title, name in counts.items())
 
 
 def _percent(ns: int, span_ns: int) -> str:
