@@ -81,11 +81,11 @@ pub(crate) struct Pcpu {
 /// The time that a pCPU takes from a request for a decision to the decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reaction {
-    /// It has not begun.
+    /// No request is pending.
     None,
-    /// It ends when the slice timer expires.
+    /// The pCPU decides when its slice timer expires.
     Pending,
-    /// It has passed, or does not apply: the pCPU decides at once.
+    /// The reaction has passed, or does not apply: the pCPU decides at once.
     Over,
 }
 
