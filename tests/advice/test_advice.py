@@ -253,11 +253,11 @@ def test_what_no_longer_runs_regresses_and_does_not_vanish() -> None:
         assert one.row()["after_undefined"] == one.address.metric.undefined_is
         assert vcpulab.compare(found.after, found.before)[address].verdict == "improves"
     assert found.starved == [{"domain": "clock", "reason": "never ran", "since": "after"}]
-    lines = str(found).splitlines()
+    lines = found.in_words()
     assert lines[0] == "newly starved: clock (never ran)"
     assert "clock.response_p99 1.00 → undefined ms" in lines[1]
-    assert str(vcpulab.compare(found.after, found.before)).startswith("no longer starved: clock (never ran)")
-    assert str(vcpulab.compare(found.after, found.after)).startswith("starved as before: clock (never ran)")
+    assert vcpulab.compare(found.after, found.before).in_words()[0].startswith("no longer starved: clock (never ran)")
+    assert vcpulab.compare(found.after, found.after).in_words()[0].startswith("starved as before: clock (never ran)")
 
 
 def test_the_command_names_the_starved_first(command: Vcpulab, tmp_path: Path) -> None:

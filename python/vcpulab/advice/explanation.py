@@ -36,7 +36,6 @@ from vcpulab.scenario.settings import in_short as in_short_settings
 from vcpulab.scenario.threads import HOST, host_threads
 from vcpulab.show.answer import Answer
 from vcpulab.show.document import Document
-from vcpulab.show.request_path import LINES_MAX
 from vcpulab.show.table import Table
 
 SHOWN = 1.0
@@ -252,18 +251,6 @@ def _range(row: Sequence[Explained]) -> str:
     slo = row[0].slo
     kept = "" if slo is None else f" (SLO{str(slo).removeprefix(row[0].address)}: {'met' if row[0].met else 'not met'})"
     return f"{things}.{metric}{' (assumed jobs)' * row[0].assumed}: {span}{kept}"
-
-
-def _followed(entry: Explained) -> Iterator[str]:
-    """Lines on the slow request over time; none if no request was followed."""
-    for path in entry.paths[:1]:
-        yield f"  The {path.title}:"
-        for line in path.lines(LINES_MAX):
-            yield f"    {line.begin_ms:.3f} to {line.end_ms:.3f} ms  {line.text}"
-
-
-def _line(part: Part) -> str:
-    return f"{'  ' * (part.depth + 1)}{part.name}  {part.percent} %"
 
 
 def explain(
