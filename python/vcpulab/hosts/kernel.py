@@ -207,10 +207,11 @@ def assumed_params(kernel: Kernel | None, listed: Collection[str], pcpus: int) -
         early = release.series == _SHORTENED[:2] and (release.point or 0) < _SHORTENED[2]
         if own != default or early:
             longer = f" (its first ones have {by_cpus('base_slice_us', pcpus, _LAST_LONG)})" if early else ""
+            cpus = "one CPU" if pcpus == 1 else f"{pcpus} CPUs"
             yield Assumed(
                 "base_slice_us",
                 own,
-                f"base_slice_us = {own} is assumed, the default of Linux {release.text} on {pcpus} CPUs{longer}: no "
+                f"base_slice_us = {own} is assumed, the default of Linux {release.text} on {cpus}{longer}: no "
                 "listing has base_slice_ns (`grep -s . /sys/kernel/debug/sched/*_ns`)",
             )
 
