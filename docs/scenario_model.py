@@ -13,6 +13,8 @@ FILE = ROOT / "python/vcpulab/scenario/model.py"
 SCHEMA = ROOT / "schema/scenario.schema.json"
 MODEL = "Model"
 """The class of the whole scenario."""
+CONSTANTS = "Costs"
+"""The class of the constants of a hardware profile."""
 TAGS = ("kind", "op")
 """The fields that say which of its variants a table is."""
 NOT_IN_COMPLETE = {"Domain.count", "Client.file_size"}
@@ -60,7 +62,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-from vcpulab.scenario.table import Table, all_of, single_or_each
+from vcpulab.scenario.table import Constants, Table, all_of, single_or_each
 from vcpulab.scenario.units import Duration, Size
 '''
 _WIDTH = 112
@@ -94,6 +96,8 @@ def page() -> str:
     for table, definition in [*schema["$defs"].items(), (MODEL, schema)]:
         if table == "Slot":
             continue  # an item of a parameter
+        if table == "Host":
+            parts.append("\n".join(_lines(_constants(definition["properties"]["costs"]))))
         classes = list(_classes(table, definition))
         parts += ["\n".join(_lines(each)) for each in classes]
         if len(classes) > 1:
@@ -120,6 +124,12 @@ def _classes(table: str, definition: Mapping[str, Any]) -> Iterator[_Class]:
         yield _class("".join(map(str.capitalize, word.split("-"))) + table, table, variant)
 
 
+def _constants(definition: Mapping[str, Any]) -> _Class:
+    fields = definition["properties"]
+    required = frozenset(name for name, constant in fields.items() if "default" not in constant)
+    return _Class(CONSTANTS, CONSTANTS, "Constants of a hardware profile.", fields, required, has_params=False)
+
+
 def _class(name: str, table: str, definition: Mapping[str, Any]) -> _Class:
     properties = definition["properties"]
     fields = {
@@ -144,7 +154,7 @@ def _union(table: str, definition: Mapping[str, Any], classes: list[_Class]) -> 
 
 
 def _lines(cls: _Class) -> Iterator[str]:
-    yield f"class {cls.name}(Table):"
+    yield f"class {cls.name}({'Constants' if cls.name == CONSTANTS else 'Table'}):"
     yield from _doc(cls.doc, 4)
     if cls.has_params:
         names = textwrap.wrap(", ".join(f'"{name}"' for name in cls.fields), _WIDTH)
@@ -226,8 +236,8 @@ def _value(definition: Mapping[str, Any]) -> _Value:  # noqa: PLR0911 (a line fo
         case {"anyOf": [single, {"type": "array"}]}:
             value = _value(single)
             return _Value(f"{value.type} | tuple[{value.type}, ...]", f"single_or_each({value.type})")
-        case {"type": "object"}:
-            return _Value("Mapping[str, int]", None)
+        case {"type": "object", "properties": _}:
+            return _Value(CONSTANTS, CONSTANTS, is_table=True)
         case {"type": "string"}:
             return _Value("str", None)
         case {"type": "integer"}:

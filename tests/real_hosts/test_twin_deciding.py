@@ -14,9 +14,9 @@ KEPT = ROOT / "evidence" / "recordings" / "xen"
 def test_either_scheduler_tells_what_credit_takes(kind: str) -> None:
     """Recordings that no constant was fitted on: a machine is as fast whatever its scheduler."""
     costs = [read(KEPT / f"xen4.17-{scheduler}-{kind}").twin.scenario.host.costs for scheduler in ("credit", "credit2")]
-    assert costs[0]["credit2_percent"] == 200
+    assert costs[0].credit2_percent == 200
     for name, of_credit_ns in (("block_ns", 5_500), ("wake_ns", 3_400)):
-        assert [one[name] for one in costs] == pytest.approx([of_credit_ns] * 2, rel=0.1)
+        assert [one.constant(name) for one in costs] == pytest.approx([of_credit_ns] * 2, rel=0.1)
 
 
 def test_what_deciding_and_waking_took_is_taken_from_what_follows() -> None:

@@ -4,16 +4,16 @@
 its speed alone. With several siblings, each one costs as much as a single sibling would.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from vcpulab.scenario.model import Model
+from vcpulab.scenario.model import Costs, Model
 from vcpulab.scenario.topology import Topology
 
 KINDS = ("compute", "memory", "io")
 """The kinds of work, by what bounds their speed."""
 
 
-def has_sibling_costs(costs: Mapping[str, int]) -> bool:
+def has_sibling_costs(costs: Costs) -> bool:
     """`True`: in this profile, busy threads of a core slow each other down."""
     return any(_beside(costs, kind, sibling) < 1 for kind in KINDS for sibling in KINDS)
 
@@ -30,12 +30,12 @@ def kinds(scenario: Model) -> list[str]:
     return [kind for kind in KINDS if kind in present]
 
 
-def core(costs: Mapping[str, int], work: Iterable[str], threads: int) -> float:
+def core(costs: Costs, work: Iterable[str], threads: int) -> float:
     """The largest joint throughput of a number of threads of a core, relative to a single thread.
 
     Examples:
-        >>> half = {"smt_compute_beside_compute_percent": 65}
-        >>> round(core(half, ["compute"], 2), 3), core(half, ["compute"], 1), core({}, ["compute"], 2)
+        >>> half = Costs({"smt_compute_beside_compute_percent": 65})
+        >>> round(core(half, ["compute"], 2), 3), core(half, ["compute"], 1), core(Costs({}), ["compute"], 2)
         (1.3, 1.0, 2.0)
     """
     present = list(work)
@@ -67,9 +67,8 @@ def fastest(scenario: Model) -> float:
         1.2
     """
     costs = scenario.host.costs
-    nominal = float(costs["cpu_mhz"])
-    times: float = max(costs.get(f"turbo_{clock}_mhz", 0) / nominal for clock in ("one_core", "all_cores"))
-    shares: list[float] = [costs.get(f"memory_share_{kind}_percent", 0) / 100 for kind in kinds(scenario)]
+    times = max(costs.turbo_one_core_mhz, costs.turbo_all_cores_mhz) / costs.cpu_mhz
+    shares = [costs.constant(f"memory_share_{kind}_percent") / 100 for kind in kinds(scenario)]
     return max(1.0, *(1.0 / ((1 - share) / max(1.0, times) + share) for share in shares))
 
 
@@ -109,5 +108,5 @@ def _threads(topology: Topology) -> str:
     return f"a thread is not a core: the {topology.pcpus} pCPUs are threads of {count} core{'' if count == 1 else 's'}"
 
 
-def _beside(costs: Mapping[str, int], kind: str, sibling: str) -> float:
-    return float(costs.get(f"smt_{kind}_beside_{sibling}_percent", 100)) / 100
+def _beside(costs: Costs, kind: str, sibling: str) -> float:
+    return costs.constant(f"smt_{kind}_beside_{sibling}_percent") / 100

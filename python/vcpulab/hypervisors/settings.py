@@ -687,7 +687,7 @@ def _group(group: model.Cgroup) -> dict[str, Any]:
 def _memory_stays(old: model.Model | None, new: model.Model, pool: Pool) -> Iterator[Setting]:
     """The domains whose memory a new affinity places on other nodes, where the distance of nodes has a cost."""
     topology = Topology.from_host(new.host)
-    if old is None or topology.nodes == 1 or new.host.costs.get("numa_distance", _LOCAL) <= _LOCAL:
+    if old is None or topology.nodes == 1 or new.host.costs.numa_distance <= _LOCAL:
         return
     moved = tuple(
         name

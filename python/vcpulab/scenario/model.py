@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-from vcpulab.scenario.table import Table, all_of, single_or_each
+from vcpulab.scenario.table import Constants, Table, all_of, single_or_each
 from vcpulab.scenario.units import Duration, Size
 
 
@@ -65,6 +65,562 @@ class Profiler(Table):
     def cycles(self) -> int:
         """Busy cycles of a pCPU between two samples. Each costs the profile's `sample_ns`."""
         return self._table["cycles"]
+
+
+class Costs(Constants):
+    """Constants of a hardware profile."""
+
+    @property
+    def cpu_mhz(self) -> int:
+        """Clock rate, which CPU times given in cycles are computed with."""
+        return self._table["cpu_mhz"]
+
+    @property
+    def decision_ns(self) -> int:
+        """The hypervisor's time for one scheduling decision."""
+        return self._table["decision_ns"]
+
+    @property
+    def context_switch_ns(self) -> int:
+        """The hypervisor's time for one context switch, with warm caches."""
+        return self._table["context_switch_ns"]
+
+    @property
+    def resume_ns(self) -> int:
+        """Time until a vCPU that was preempted is where it was, beside what a cache model says: twins have it from
+        their recordings.
+        """
+        return self._table.get("resume_ns", 0)
+
+    @property
+    def block_ns(self) -> int:
+        """CPU time of a vCPU each time that it blocks, in which Credit decides who is next; charged as it wakes."""
+        return self._table.get("block_ns", 0)
+
+    @property
+    def wake_ns(self) -> int:
+        """CPU time of a vCPU for each other vCPU that it wakes, under Credit; and the time from a wake-up, or any
+        other request for a decision, until the pCPU decides: its vCPU runs on meanwhile.
+
+        (Not where cores are scheduled.)
+        """
+        return self._table.get("wake_ns", 0)
+
+    @property
+    def credit2_percent(self) -> int:
+        """Time that Credit2 takes for `block_ns` and `wake_ns`, in % of the time that Credit takes."""
+        return self._table.get("credit2_percent", 100)
+
+    @property
+    def timer_ns(self) -> int:
+        """Delay with which the hypervisor handles expired timers (of slices and of a scheduler's ticks): a timer
+        that the handler sets again slips.
+        """
+        return self._table.get("timer_ns", 0)
+
+    @property
+    def interrupt_ns(self) -> int:
+        """The hypervisor's time for one physical interrupt."""
+        return self._table["interrupt_ns"]
+
+    @property
+    def sample_ns(self) -> int:
+        """The hypervisor's time to take one sample of a profiler: the counter's interrupt, and writing down what
+        was found.
+        """
+        return self._table["sample_ns"]
+
+    @property
+    def l2_bytes(self) -> int:
+        """Size of the private cache of each pCPU; 0: caches cost nothing."""
+        return self._table["l2_bytes"]
+
+    @property
+    def l3_bytes(self) -> int:
+        """Size of each cache that several pCPUs share, at least `l2_bytes`; 0: there is none."""
+        return self._table["l3_bytes"]
+
+    @property
+    def l3_pcpus(self) -> int:
+        """Number of pCPUs of a socket that share one; 0: all."""
+        return self._table["l3_pcpus"]
+
+    @property
+    def cache_line_bytes(self) -> int:
+        """Size of a cache line, which one miss brings in."""
+        return self._table["cache_line_bytes"]
+
+    @property
+    def l2_miss_ps(self) -> int:
+        """Additional time, against a hit, of a miss in the private cache that the shared one serves, in picoseconds."""
+        return self._table["l2_miss_ps"]
+
+    @property
+    def l3_miss_ps(self) -> int:
+        """Additional time, against a hit, of a miss that goes to memory, at least `l2_miss_ps`, in picoseconds."""
+        return self._table["l3_miss_ps"]
+
+    @property
+    def misses_at_once(self) -> int:
+        """Number of cache misses under way at once while a working set comes back (prefetching, out-of-order
+        execution): each costs that part of the time.
+        """
+        return self._table["misses_at_once"]
+
+    @property
+    def guest_working_set_bytes(self) -> int:
+        """Working set of a guest's vCPU where the scenario gives none."""
+        return self._table["guest_working_set_bytes"]
+
+    @property
+    def driver_working_set_bytes(self) -> int:
+        """Working set of a driver domain's vCPU where the scenario gives none."""
+        return self._table["driver_working_set_bytes"]
+
+    @property
+    def driver_upcall_ns(self) -> int:
+        """A driver domain's time to take one notification, whatever came with it."""
+        return self._table["driver_upcall_ns"]
+
+    @property
+    def nic_receive_ns(self) -> int:
+        """The NIC driver's time for one packet received."""
+        return self._table["nic_receive_ns"]
+
+    @property
+    def nic_send_ns(self) -> int:
+        """The NIC driver's time for one packet sent."""
+        return self._table["nic_send_ns"]
+
+    @property
+    def native_interrupt_ns(self) -> int:
+        """An operating system's time to take one interrupt of the NIC on bare metal, whatever came with it."""
+        return self._table["native_interrupt_ns"]
+
+    @property
+    def bridge_ns(self) -> int:
+        """A driver domain's time to find where one packet goes."""
+        return self._table["bridge_ns"]
+
+    @property
+    def route_ns(self) -> int:
+        """A driver domain's time to find where one packet goes, if it routes packets instead of bridging them."""
+        return self._table["route_ns"]
+
+    @property
+    def backend_receive_ns(self) -> int:
+        """Netback's time for one packet to a guest, without the exchange of its page."""
+        return self._table["backend_receive_ns"]
+
+    @property
+    def backend_send_ns(self) -> int:
+        """Netback's time for one packet from a guest, without the grant of its page."""
+        return self._table["backend_send_ns"]
+
+    @property
+    def page_exchange_ns(self) -> int:
+        """The hypervisor's time to exchange a page, or to copy a packet, between two domains."""
+        return self._table["page_exchange_ns"]
+
+    @property
+    def grant_ns(self) -> int:
+        """The hypervisor's time to map a granted page and to unmap it."""
+        return self._table["grant_ns"]
+
+    @property
+    def bounce_ns(self) -> int:
+        """Time until a vCPU of a driver domain has the cache lines of a NIC or a ring that another vCPU worked at
+        last.
+        """
+        return self._table["bounce_ns"]
+
+    @property
+    def guest_upcall_ns(self) -> int:
+        """A guest's time to take one notification, whatever came with it."""
+        return self._table["guest_upcall_ns"]
+
+    @property
+    def frontend_receive_ns(self) -> int:
+        """Netfront's time for one packet received."""
+        return self._table["frontend_receive_ns"]
+
+    @property
+    def frontend_send_ns(self) -> int:
+        """Netfront's time for one packet sent."""
+        return self._table["frontend_send_ns"]
+
+    @property
+    def stack_receive_ns(self) -> int:
+        """A network stack's time for one packet received."""
+        return self._table["stack_receive_ns"]
+
+    @property
+    def stack_send_ns(self) -> int:
+        """A network stack's time for one packet sent."""
+        return self._table["stack_send_ns"]
+
+    @property
+    def network_byte_ps(self) -> int:
+        """A network stack's time for each byte received or sent, in picoseconds: copies, and checksums that no NIC
+        computes.
+        """
+        return self._table["network_byte_ps"]
+
+    @property
+    def task_slice_ns(self) -> int:
+        """Time slice of a task in a guest while others wait for the same vCPU."""
+        return self._table["task_slice_ns"]
+
+    @property
+    def page_fault_ns(self) -> int:
+        """Additional time of a page fault in a domain, against one without a hypervisor: the trap, and the update
+        of the page table.
+        """
+        return self._table["page_fault_ns"]
+
+    @property
+    def checksum_byte_ps(self) -> int:
+        """Time to compute the checksum of one byte where the NIC does not, in picoseconds."""
+        return self._table["checksum_byte_ps"]
+
+    @property
+    def emulation_ns(self) -> int:
+        """CPU time to emulate a device for one packet or request of a guest without drivers of its own."""
+        return self._table["emulation_ns"]
+
+    @property
+    def block_request_ns(self) -> int:
+        """A guest's time for one request to its disk: block layer and blkfront, or driver."""
+        return self._table["block_request_ns"]
+
+    @property
+    def block_response_ns(self) -> int:
+        """A guest's time for one response of its disk."""
+        return self._table["block_response_ns"]
+
+    @property
+    def blockback_request_ns(self) -> int:
+        """Blkback's time for one request of a guest to a disk, without the grants of its pages."""
+        return self._table["blockback_request_ns"]
+
+    @property
+    def blockback_response_ns(self) -> int:
+        """Blkback's time for one response of a disk to a guest."""
+        return self._table["blockback_response_ns"]
+
+    @property
+    def copy_byte_ps(self) -> int:
+        """Time to copy one byte between an application and the page cache, in picoseconds."""
+        return self._table["copy_byte_ps"]
+
+    @property
+    def page_cache_bytes(self) -> int:
+        """Memory for pages of files in each domain, where the scenario gives none."""
+        return self._table["page_cache_bytes"]
+
+    @property
+    def shutdown_ns(self) -> int:
+        """Time that a guest takes to shut down once it is asked to: it ends its services, and writes back what is
+        dirty.
+        """
+        return self._table["shutdown_ns"]
+
+    @property
+    def toolstack_ns(self) -> int:
+        """Time that the toolstack takes to act on a guest that has shut down or crashed."""
+        return self._table["toolstack_ns"]
+
+    @property
+    def free_page_ns(self) -> int:
+        """Time to free a page of 4 KiB of a domain that is destroyed, and to clear it."""
+        return self._table["free_page_ns"]
+
+    @property
+    def disk_capacity_bytes(self) -> int:
+        """Size of a disk."""
+        return self._table["disk_capacity_bytes"]
+
+    @property
+    def disk_queue_depth(self) -> int:
+        """Requests that a disk and its queue hold at once."""
+        return self._table["disk_queue_depth"]
+
+    @property
+    def disk_bytes_per_s(self) -> int:
+        """Rate of a disk with turning platters while the head stays on its way."""
+        return self._table["disk_bytes_per_s"]
+
+    @property
+    def disk_track_seek_ns(self) -> int:
+        """Time of the disk's seek to the next track."""
+        return self._table["disk_track_seek_ns"]
+
+    @property
+    def disk_average_seek_ns(self) -> int:
+        """Mean time of the disk's seek between random places."""
+        return self._table["disk_average_seek_ns"]
+
+    @property
+    def disk_rotations_per_min(self) -> int:
+        """Revolutions of the disk's platters a minute."""
+        return self._table["disk_rotations_per_min"]
+
+    @property
+    def disk_write_cache(self) -> int:
+        """1: the disk has a write cache, and a write that starts where the last one ended does not wait for the
+        platter; 0: it waits.
+        """
+        return self._table["disk_write_cache"]
+
+    @property
+    def ssd_latency_ns(self) -> int:
+        """Time of one request to flash memory besides the transfer."""
+        return self._table["ssd_latency_ns"]
+
+    @property
+    def ssd_bytes_per_s(self) -> int:
+        """Rate of all transfers of flash memory together."""
+        return self._table["ssd_bytes_per_s"]
+
+    @property
+    def ssd_channels(self) -> int:
+        """Requests that flash memory serves at once."""
+        return self._table["ssd_channels"]
+
+    @property
+    def http_request_ns(self) -> int:
+        """CPU time of a web server for one request, without the network."""
+        return self._table["http_request_ns"]
+
+    @property
+    def cost_spread_percent(self) -> int:
+        """Spread of each cost inside the domains, evenly to both sides."""
+        return self._table["cost_spread_percent"]
+
+    @property
+    def backend_threads(self) -> int:
+        """1: netbacks and blkbacks are threads, spread over the vCPUs of their driver domain in turn; 0: netbacks
+        are tasklets, and they and blkbacks are on its first vCPU.
+
+        (Before Xen 4 they always are.) `driver_vcpu` overrides it.
+        """
+        return self._table["backend_threads"]
+
+    @property
+    def ring_slots(self) -> int:
+        """Packets that a ring between a driver domain and a guest holds in each direction."""
+        return self._table["ring_slots"]
+
+    @property
+    def nic_bits_per_s(self) -> int:
+        """Rate of the NIC's link."""
+        return self._table["nic_bits_per_s"]
+
+    @property
+    def nic_interrupt_gap_ns(self) -> int:
+        """Least time between two interrupts of the NIC (interrupt coalescing)."""
+        return self._table["nic_interrupt_gap_ns"]
+
+    @property
+    def tcp_initial_segments(self) -> int:
+        """Segments that a TCP connection may have under way before the first acknowledgement."""
+        return self._table["tcp_initial_segments"]
+
+    @property
+    def link_latency_ns(self) -> int:
+        """Time of a packet between the NIC and a client, one way, besides its transmission."""
+        return self._table["link_latency_ns"]
+
+    @property
+    def kvm_exit_ns(self) -> int:
+        """Time of one exit from a guest to KVM and back: a guest's notification (ioeventfd), or an interrupt for
+        it (irqfd).
+        """
+        return self._table.get("kvm_exit_ns", 0)
+
+    @property
+    def kvm_thread_wake_ns(self) -> int:
+        """Time of a thread of a KVM host that serves a VM to take one notification, and to notify the guest at the
+        end.
+        """
+        return self._table.get("kvm_thread_wake_ns", 0)
+
+    @property
+    def kvm_vhost_receive_ns(self) -> int:
+        """A vhost thread's time for one packet to a guest, without the copy of its bytes."""
+        return self._table.get("kvm_vhost_receive_ns", 0)
+
+    @property
+    def kvm_vhost_send_ns(self) -> int:
+        """A vhost thread's time for one packet from a guest, without the copy of its bytes, the bridge, and the
+        NIC's driver.
+        """
+        return self._table.get("kvm_vhost_send_ns", 0)
+
+    @property
+    def kvm_tap_ns(self) -> int:
+        """A KVM host's time to leave one packet, in the interrupt, to the queue of a VM's tap."""
+        return self._table.get("kvm_tap_ns", 0)
+
+    @property
+    def kvm_disk_request_ns(self) -> int:
+        """Time of an emulator or I/O thread for one request of a guest to a disk, its submission included."""
+        return self._table.get("kvm_disk_request_ns", 0)
+
+    @property
+    def kvm_disk_complete_ns(self) -> int:
+        """A KVM host's time to complete one request in the disk's interrupt."""
+        return self._table.get("kvm_disk_complete_ns", 0)
+
+    @property
+    def kvm_disk_response_ns(self) -> int:
+        """Time of an emulator or I/O thread for one response of a disk to a guest."""
+        return self._table.get("kvm_disk_response_ns", 0)
+
+    @property
+    def ipi_ns(self) -> int:
+        """Time until an interprocessor interrupt is taken, with which one pCPU asks another to decide."""
+        return self._table.get("ipi_ns", 0)
+
+    @property
+    def lock_ns(self) -> int:
+        """Time in which the lock of a run queue comes from the pCPU that had it last; 0: locks cost nothing."""
+        return self._table.get("lock_ns", 0)
+
+    @property
+    def smt_compute_beside_compute_percent(self) -> int:
+        """Speed of a thread with work bound by the core beside one with work bound by the core on the same core,
+        in % of its speed alone there.
+        """
+        return self._table.get("smt_compute_beside_compute_percent", 100)
+
+    @property
+    def smt_compute_beside_memory_percent(self) -> int:
+        """Speed of a thread with work bound by the core beside one with work bound by memory on the same core, in
+        % of its speed alone there.
+        """
+        return self._table.get("smt_compute_beside_memory_percent", 100)
+
+    @property
+    def smt_compute_beside_io_percent(self) -> int:
+        """Speed of a thread with work bound by the core beside one with work of I/O on the same core, in % of its
+        speed alone there.
+        """
+        return self._table.get("smt_compute_beside_io_percent", 100)
+
+    @property
+    def smt_memory_beside_compute_percent(self) -> int:
+        """Speed of a thread with work bound by memory beside one with work bound by the core on the same core, in
+        % of its speed alone there.
+        """
+        return self._table.get("smt_memory_beside_compute_percent", 100)
+
+    @property
+    def smt_memory_beside_memory_percent(self) -> int:
+        """Speed of a thread with work bound by memory beside one with work bound by memory on the same core, in %
+        of its speed alone there.
+        """
+        return self._table.get("smt_memory_beside_memory_percent", 100)
+
+    @property
+    def smt_memory_beside_io_percent(self) -> int:
+        """Speed of a thread with work bound by memory beside one with work of I/O on the same core, in % of its
+        speed alone there.
+        """
+        return self._table.get("smt_memory_beside_io_percent", 100)
+
+    @property
+    def smt_io_beside_compute_percent(self) -> int:
+        """Speed of a thread with work of I/O beside one with work bound by the core on the same core, in % of its
+        speed alone there.
+        """
+        return self._table.get("smt_io_beside_compute_percent", 100)
+
+    @property
+    def smt_io_beside_memory_percent(self) -> int:
+        """Speed of a thread with work of I/O beside one with work bound by memory on the same core, in % of its
+        speed alone there.
+        """
+        return self._table.get("smt_io_beside_memory_percent", 100)
+
+    @property
+    def smt_io_beside_io_percent(self) -> int:
+        """Speed of a thread with work of I/O beside one with work of I/O on the same core, in % of its speed alone
+        there.
+        """
+        return self._table.get("smt_io_beside_io_percent", 100)
+
+    @property
+    def memory_share_compute_percent(self) -> int:
+        """Part of its time for which work bound by the core waits for memory."""
+        return self._table.get("memory_share_compute_percent", 0)
+
+    @property
+    def memory_share_memory_percent(self) -> int:
+        """Part of its time for which work bound by memory waits for memory."""
+        return self._table.get("memory_share_memory_percent", 0)
+
+    @property
+    def memory_share_io_percent(self) -> int:
+        """Part of its time for which work of I/O waits for memory."""
+        return self._table.get("memory_share_io_percent", 0)
+
+    @property
+    def bandwidth_compute_mb_per_s(self) -> int:
+        """Memory bandwidth that a thread with work bound by the core uses at full speed."""
+        return self._table.get("bandwidth_compute_mb_per_s", 0)
+
+    @property
+    def bandwidth_memory_mb_per_s(self) -> int:
+        """Memory bandwidth that a thread with work bound by memory uses at full speed."""
+        return self._table.get("bandwidth_memory_mb_per_s", 0)
+
+    @property
+    def bandwidth_io_mb_per_s(self) -> int:
+        """Memory bandwidth that a thread with work of I/O uses at full speed."""
+        return self._table.get("bandwidth_io_mb_per_s", 0)
+
+    @property
+    def node_mb_per_s(self) -> int:
+        """Memory bandwidth of a node; 0: unlimited."""
+        return self._table.get("node_mb_per_s", 0)
+
+    @property
+    def link_mb_per_s(self) -> int:
+        """Bandwidth of a node's memory for the other nodes, over the links between them; 0: unlimited."""
+        return self._table.get("link_mb_per_s", 0)
+
+    @property
+    def numa_distance(self) -> int:
+        """Distance of memory on another node, as firmware gives it (SLIT): 10 is as near as a node's own, 20 takes
+        twice as long.
+        """
+        return self._table.get("numa_distance", 10)
+
+    @property
+    def turbo_one_core_mhz(self) -> int:
+        """Highest clock rate while one core of a socket is active; 0: `cpu_mhz`."""
+        return self._table.get("turbo_one_core_mhz", 0)
+
+    @property
+    def turbo_all_cores_mhz(self) -> int:
+        """Highest clock rate while all cores of a socket are active; 0: `cpu_mhz`."""
+        return self._table.get("turbo_all_cores_mhz", 0)
+
+    @property
+    def min_mhz(self) -> int:
+        """Lowest clock rate; 0: clocks are not slowed down."""
+        return self._table.get("min_mhz", 0)
+
+    @property
+    def governor_sample_ns(self) -> int:
+        """Time between two choices of the governor `ondemand`."""
+        return self._table.get("governor_sample_ns", 10000000)
+
+    @property
+    def governor_up_percent(self) -> int:
+        """Highest utilization of a core, above which the governor `ondemand` gives it the highest clock rate."""
+        return self._table.get("governor_up_percent", 80)
 
 
 class Host(Table):
@@ -201,10 +757,10 @@ class Host(Table):
         """
         return self._table.get("cgroups")
 
-    @property
-    def costs(self) -> Mapping[str, int]:
+    @cached_property
+    def costs(self) -> Costs:
         """Constants of the hardware profile to replace."""
-        return self._table["costs"]
+        return Costs(self._table["costs"])
 
     @cached_property
     def params(self) -> Mapping[str, Any]:

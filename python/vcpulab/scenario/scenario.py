@@ -321,7 +321,7 @@ class Scenario:
 
         Examples:
             >>> host = Scenario.starter().host
-            >>> host.scheduler, host.governor, host.costs["context_switch_ns"]
+            >>> host.scheduler, host.governor, host.costs.context_switch_ns
             ('credit', 'performance', 1500)
         """
         return self.model.host

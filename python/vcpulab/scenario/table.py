@@ -100,6 +100,15 @@ class Table:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._table.items())})"
 
 
+class Constants(Table):
+    """A table of integers that are also read by computed names."""
+
+    def constant(self, name: str) -> int:
+        """The constant of a name."""
+        value: int = getattr(self, name)
+        return value
+
+
 def single_or_each(kind: Callable[[Any], _Item]) -> Callable[[Any], _Item | tuple[_Item, ...]]:
     """The reader of a field that is one value, or a list of values."""
     return lambda value: tuple(map(kind, value)) if isinstance(value, tuple) else kind(value)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from vcpulab.scenario.model import Costs
 from vcpulab.twin.links import Vcpu
 from vcpulab.twin.sequences import Turns
 
@@ -69,14 +70,14 @@ def measured(summary: Mapping[str, Any], scheduler: str, switch_ns: int) -> Deci
     return DecisionCosts(block_ns, both_ns - block_ns, percent)
 
 
-def takes_ns(costs: Mapping[str, int], scheduler: str) -> int:
+def takes_ns(costs: Costs, scheduler: str) -> int:
     """The delay of a decision on the host of a twin, from a wake-up until a pCPU has switched, ns.
 
     Args:
         costs: the costs of the twin's host.
         scheduler: the scheduler of the twin.
     """
-    return (costs.get("block_ns", 0) + costs.get("wake_ns", 0)) * _percent(scheduler) // 100
+    return (costs.block_ns + costs.wake_ns) * _percent(scheduler) // 100
 
 
 def _percent(scheduler: str) -> int:

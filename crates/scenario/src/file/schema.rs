@@ -44,10 +44,12 @@ pub fn schema() -> Value {
     host["profile"]["anyOf"] = json!([{ "enum": names }, { "type": "string", "pattern": "\\.toml$" }]);
     host["scheduler"]["anyOf"] = schedulers;
     let constant = |c: &ConstantDoc| {
-        (
-            c.name.to_owned(),
-            json!({ "description": c.doc, "type": "integer", "minimum": c.min, "maximum": c.max }),
-        )
+        let mut schema =
+            json!({ "description": c.doc, "type": "integer", "minimum": c.min, "maximum": c.max });
+        if let Some(default) = c.default {
+            schema["default"] = default.into();
+        }
+        (c.name.to_owned(), schema)
     };
     host["costs"]["properties"] = Value::Object(CONSTANTS.iter().map(constant).collect());
     host["costs"]["additionalProperties"] = false.into();

@@ -91,7 +91,7 @@ class Recorded:
     @property
     def resume_ns(self) -> int:
         """CPU time that each preemption costs a vCPU, ns; 0 if the recording does not show it."""
-        return self.twin.scenario.host.costs.get("resume_ns", 0)
+        return self.twin.scenario.host.costs.resume_ns
 
     @cached_property
     def answering(self) -> frozenset[str]:

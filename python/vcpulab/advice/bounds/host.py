@@ -56,7 +56,7 @@ class Host:
         self.stations: dict[str, Station] = {}
         """The stations that were used, by name."""
         self._cpus = Cpus(self.scenario, self.stations)
-        self._threads = bool(self.costs["backend_threads"]) and not self._cpus.in_turn
+        self._threads = bool(self.costs.backend_threads) and not self._cpus.in_turn
         self._paths: dict[tuple[Party, Party, Packet], list[Stage]] = {}
         self._nics = self._devices("nic")
         self._disks = self._devices("disk")
@@ -126,19 +126,19 @@ class Host:
         """Costs of a domain's network stack: a packet received and a packet sent, ns, and a byte, ps."""
         costs, nic = self.costs, self.domains[domain].nic
         owns = self.bare or (self.domains[domain].driver_domain and nic is None)
-        receive, send = costs["stack_receive_ns"], costs["stack_send_ns"]
+        receive, send = costs.stack_receive_ns, costs.stack_send_ns
         if not owns:
-            receive += costs["frontend_receive_ns"]
-            send += costs["frontend_send_ns"]
-            send += costs["nic_send_ns"] + costs["grant_ns"] if self.in_hypervisor else 0
+            receive += costs.frontend_receive_ns
+            send += costs.frontend_send_ns
+            send += costs.nic_send_ns + costs.grant_ns if self.in_hypervisor else 0
         offloads = nic is None or nic.checksum_offload
-        return receive, send, costs["network_byte_ps"] + (0 if offloads else costs["checksum_byte_ps"])
+        return receive, send, costs.network_byte_ps + (0 if offloads else costs.checksum_byte_ps)
 
     def _forwarding(self, domain: str) -> int:
-        return self.costs["route_ns" if self.domains[domain].forwarding == "routing" else "bridge_ns"]
+        return self.costs.route_ns if self.domains[domain].forwarding == "routing" else self.costs.bridge_ns
 
     def _emulation(self, domain: str) -> int:
-        return self.costs["emulation_ns"] if self._is_emulated(domain) else 0
+        return self.costs.emulation_ns if self._is_emulated(domain) else 0
 
     def _is_emulated(self, domain: str) -> bool:
         """`True`: a domain's network interface is emulated."""
@@ -148,7 +148,7 @@ class Host:
     def _into_ring(self, driver: str, behind: str) -> int:
         """Cost in a driver domain of a packet for the domain behind it, ns."""
         costs = self.costs
-        handing = costs["backend_receive_ns"] + costs["page_exchange_ns"]
+        handing = costs.backend_receive_ns + costs.page_exchange_ns
         return self._forwarding(driver) + handing + self._emulation(behind)
 
     def _netback(self, domain: str) -> int:
@@ -163,7 +163,7 @@ class Host:
     def _loopback(self, domain: str, packet: Packet) -> Iterator[Stage]:
         """The path of a packet between two tasks of a domain."""
         _, _, byte_ps = self._stack(domain)
-        ns = self.costs["stack_receive_ns"] + self.costs["stack_send_ns"] + packet.data * byte_ps / 1000
+        ns = self.costs.stack_receive_ns + self.costs.stack_send_ns + packet.data * byte_ps / 1000
         yield Stage(self._cpus.stations(domain), ns)
 
     def _climb(self, domain: str, packet: Packet, top: str | None) -> Iterator[Stage]:
@@ -173,17 +173,17 @@ class Host:
             if at == top:
                 return
             if below is not None:
-                back_end = costs["backend_send_ns"] + costs["grant_ns"] + self._forwarding(at)
+                back_end = costs.backend_send_ns + costs.grant_ns + self._forwarding(at)
                 back_end += self._emulation(below)
                 if self._driver(at) is None:
-                    back_end += costs["nic_send_ns"]
+                    back_end += costs.nic_send_ns
                 yield Stage(self._cpus.stations(at, self._netback(below), packet=True), back_end)
                 if self._driver(at) is None:
                     return
             _, send, byte_ps = self._stack(at)
             own = send + packet.data * byte_ps / 1000
             if self._driver(at) is None and not self.in_hypervisor:
-                own += costs["nic_send_ns"]
+                own += costs.nic_send_ns
             yield Stage(self._cpus.stations(at), own)
 
     def _descend(self, domain: str, packet: Packet, top: str) -> Iterator[Stage]:
@@ -197,10 +197,10 @@ class Host:
         yield Stage(self._cpus.stations(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
 
     def _link(self, nic: str, direction: str, packet: Packet) -> Iterator[Stage]:
-        bits_per_s = self.costs["nic_bits_per_s"]
+        bits_per_s = self.costs.nic_bits_per_s
         station = self._station(Station(f"{nic}: link {direction}", "link", 1))
         yield Stage((station,), max(1, packet.line_bytes * 8 * 1_000_000_000 // bits_per_s))
-        yield Stage((), self.costs["link_latency_ns"])
+        yield Stage((), self.costs.link_latency_ns)
 
     def _from_link(self, domain: str, packet: Packet) -> Iterator[Stage]:
         costs, nic = self.costs, self._nic(domain)
@@ -208,24 +208,22 @@ class Host:
         owner, vcpu = self._nics[nic]
         if owner is None:
             # The hypervisor's driver runs on a pCPU of the domain, but the time is charged to no vCPU.
-            yield Stage(
-                self._cpus.pool(domain), costs["nic_receive_ns"] + costs["bridge_ns"] + costs["page_exchange_ns"]
-            )
+            yield Stage(self._cpus.pool(domain), costs.nic_receive_ns + costs.bridge_ns + costs.page_exchange_ns)
             receive, _, byte_ps = self._stack(domain)
             yield Stage(self._cpus.stations(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
         elif owner == domain:
             receive, _, _ = self._stack(domain)
-            yield Stage(self._cpus.stations(domain, vcpu, packet=True), costs["nic_receive_ns"] + receive)
+            yield Stage(self._cpus.stations(domain, vcpu, packet=True), costs.nic_receive_ns + receive)
         else:
             chain = self._up(domain)
             behind = chain[chain.index(owner) - 1]
             into_ring, netback_vcpu = self._into_ring(owner, behind), self._netback(behind)
             if netback_vcpu == vcpu or not self._threads:
-                yield Stage(self._cpus.stations(owner, vcpu, packet=True), costs["nic_receive_ns"] + into_ring)
+                yield Stage(self._cpus.stations(owner, vcpu, packet=True), costs.nic_receive_ns + into_ring)
             else:
                 # The vCPU of the interrupt passes the packet to the netback's thread.
-                yield Stage(self._cpus.stations(owner, vcpu), costs["nic_receive_ns"] + self._forwarding(owner))
-                ns = into_ring - self._forwarding(owner) + costs["bounce_ns"]
+                yield Stage(self._cpus.stations(owner, vcpu), costs.nic_receive_ns + self._forwarding(owner))
+                ns = into_ring - self._forwarding(owner) + costs.bounce_ns
                 yield Stage(self._cpus.stations(owner, netback_vcpu), ns)
             yield from self._descend(domain, packet, owner)
 
@@ -243,15 +241,15 @@ class Host:
                 raise NotModelledError(f"packets from `{sender}` to `{receiver}`, which is behind it")
             _, send, byte_ps = self._stack(sender)
             behind = down[down.index(sender) - 1]
-            ns = send + self.costs["nic_send_ns"] + packet.data * byte_ps / 1000 + self._into_ring(sender, behind)
+            ns = send + self.costs.nic_send_ns + packet.data * byte_ps / 1000 + self._into_ring(sender, behind)
             yield Stage(self._cpus.stations(sender), ns)
         else:
             yield from self._climb(sender, packet, common)
             below = up[up.index(common) - 1]
-            ns = self.costs["backend_send_ns"] + self.costs["grant_ns"] + self._forwarding(common)
+            ns = self.costs.backend_send_ns + self.costs.grant_ns + self._forwarding(common)
             ns += self._emulation(below)
             vcpu = to_vcpu = self._netback(below)
-            delivery = self.costs["backend_receive_ns"] + self.costs["page_exchange_ns"]
+            delivery = self.costs.backend_receive_ns + self.costs.page_exchange_ns
             if common == receiver:
                 ns += self._stack(receiver)[0]
             else:
@@ -259,7 +257,7 @@ class Host:
                 ns += delivery if to_vcpu == vcpu or not self._threads else 0
             yield Stage(self._cpus.stations(common, vcpu, packet=True), ns)
             if to_vcpu != vcpu and self._threads:
-                yield Stage(self._cpus.stations(common, to_vcpu), delivery + self.costs["bounce_ns"])
+                yield Stage(self._cpus.stations(common, to_vcpu), delivery + self.costs.bounce_ns)
         if common != receiver:
             yield from self._descend(receiver, packet, common)
 
@@ -323,7 +321,7 @@ class Host:
 
     def page_faults(self, count: int) -> int:
         """Time of this many page faults, ns."""
-        return 0 if self.bare else count * self.costs["page_fault_ns"]
+        return 0 if self.bare else count * self.costs.page_fault_ns
 
     def disk_access(self, domain: str, size: int, *further: str) -> Iterator[tuple[Stage, float]]:
         """An access that bypasses the page cache: requests, and the transfer at the disk's rate, without a seek.
@@ -344,11 +342,11 @@ class Host:
         named = None if virtual is None else virtual.device
         disk = named or self._first(self._disks, None if self.in_hypervisor else owner)
         requests = self._requests(domain, size)
-        yield self.compute(domain, requests * (costs["block_request_ns"] + costs["block_response_ns"])), 1 / requests
+        yield self.compute(domain, requests * (costs.block_request_ns + costs.block_response_ns)), 1 / requests
         if split and driver is not None:
             pages = -(-size // PAGE_BYTES)
-            ns = requests * (costs["blockback_request_ns"] + costs["blockback_response_ns"])
-            yield Stage(self._cpus.stations(driver, self._disks[disk][1]), ns + pages * costs["grant_ns"]), 0.0
+            ns = requests * (costs.blockback_request_ns + costs.blockback_response_ns)
+            yield Stage(self._cpus.stations(driver, self._disks[disk][1]), ns + pages * costs.grant_ns), 0.0
         yield self._transfer(disk, size, *further), 1.0
 
     def _requests(self, domain: str, size: int) -> int:
@@ -361,7 +359,7 @@ class Host:
 
     def _transfer(self, disk: str, size: int, *further: str) -> Stage:
         flash = disk in self.scenario.disks and self.scenario.disks[disk].kind == "ssd"
-        rate = self.costs["ssd_bytes_per_s" if flash else "disk_bytes_per_s"]
+        rate = self.costs.constant("ssd_bytes_per_s" if flash else "disk_bytes_per_s")
         name = disk if disk.startswith("disk") else f"disk {disk}"
         station = self._station(Station(name, "disk", 1))
         return Stage((station, *further), size * 1_000_000_000 // rate)

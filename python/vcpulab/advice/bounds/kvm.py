@@ -38,8 +38,8 @@ class KvmHost(Host):
     def _vhost(self, domain: str, packet: Packet, direction: str) -> Stage:
         if self._is_emulated(domain):
             raise NotModelledError(f"the network interface of `{domain}`, which is emulated")
-        copied = packet.data * self.costs["copy_byte_ps"] / 1000
-        return self._thread(domain, "nic", self.costs.get(f"kvm_vhost_{direction}_ns", 0) + copied)
+        copied = packet.data * self.costs.copy_byte_ps / 1000
+        return self._thread(domain, "nic", self.costs.constant(f"kvm_vhost_{direction}_ns") + copied)
 
     def _received(self, domain: str, packet: Packet) -> Iterator[Stage]:
         yield self._vhost(domain, packet, "receive")
@@ -50,17 +50,17 @@ class KvmHost(Host):
         _, send, byte_ps = self._stack(domain)
         yield Stage(self._cpus.stations(domain), send + packet.data * byte_ps / 1000)
         yield self._vhost(domain, packet, "send")
-        yield self._thread(domain, "nic", self.costs["bridge_ns"])
+        yield self._thread(domain, "nic", self.costs.bridge_ns)
 
     def _climb(self, domain: str, packet: Packet, top: str | None) -> Iterator[Stage]:
         yield from self._sent(domain, packet)
         if top is None:
-            yield self._thread(domain, "nic", self.costs["nic_send_ns"])
+            yield self._thread(domain, "nic", self.costs.nic_send_ns)
 
     def _from_link(self, domain: str, packet: Packet) -> Iterator[Stage]:
         yield from self._link(self._nic(domain), "in", packet)
         costs = self.costs
-        kernel = costs["nic_receive_ns"] + costs["bridge_ns"] + costs.get("kvm_tap_ns", 0)
+        kernel = costs.nic_receive_ns + costs.bridge_ns + costs.kvm_tap_ns
         yield Stage(self._cpus.pool(domain), kernel)
         yield from self._received(domain, packet)
 
@@ -74,10 +74,10 @@ class KvmHost(Host):
         virtual = self.domains[domain].disk
         if virtual is not None and virtual.emulated:
             raise NotModelledError(f"the disk of `{domain}`, which is emulated")
-        yield self.compute(domain, requests * (costs["block_request_ns"] + costs["block_response_ns"])), 1 / requests
-        served = costs.get("kvm_disk_request_ns", 0) + costs.get("kvm_disk_response_ns", 0)
+        yield self.compute(domain, requests * (costs.block_request_ns + costs.block_response_ns)), 1 / requests
+        served = costs.kvm_disk_request_ns + costs.kvm_disk_response_ns
         yield self._thread(domain, "disk", requests * served), 0.0
-        yield Stage(self._cpus.pool(domain), requests * costs.get("kvm_disk_complete_ns", 0)), 0.0
+        yield Stage(self._cpus.pool(domain), requests * costs.kvm_disk_complete_ns), 0.0
         named = None if virtual is None else virtual.device
         disk = named or self._first(self._disks, None)
         yield self._transfer(disk, size, *further), 1.0

@@ -220,7 +220,7 @@ class _Builder:
 
     def _variation(self, sizes: list[tuple[int, int]]) -> float:
         """Coefficient of variation of a unit's demands, from evenly spread costs and the sizes of answers."""
-        spread = self.host.costs["cost_spread_percent"] / 100 / math.sqrt(3)
+        spread = self.host.costs.cost_spread_percent / 100 / math.sqrt(3)
         total = sum(weight for weight, _ in sizes)
         mean = sum(weight * size for weight, size in sizes) / max(total, 1)
         if mean == 0:
@@ -297,7 +297,7 @@ class _Builder:
             ahead += rate * self.host.warmup_s
         if app.kind == "hog":
             # Milliseconds of a hog are counted at the end of a piece of work, which is a time slice at most.
-            ahead *= self.host.costs["task_slice_ns"] / 1e6 + 1
+            ahead *= self.host.costs.task_slice_ns / 1e6 + 1
         yield Load(
             f"{domain}.{rows[0][1]}",
             rows,

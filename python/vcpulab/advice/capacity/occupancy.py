@@ -296,8 +296,8 @@ class _Host:
     def _ssd_used(self, requests: float) -> float:
         """Utilization of flash memory, which serves several requests at once but transfers one after the other."""
         moved = sum((row["disk_read_bytes"] or 0) + (row["disk_written_bytes"] or 0) for row in self.io.values())
-        transfers = moved / self.seconds / self.costs["ssd_bytes_per_s"]
-        latency = requests / self.seconds * self.costs["ssd_latency_ns"] / 1e9 / self.costs["ssd_channels"]
+        transfers = moved / self.seconds / self.costs.ssd_bytes_per_s
+        latency = requests / self.seconds * self.costs.ssd_latency_ns / 1e9 / self.costs.ssd_channels
         return float(max(transfers, latency))
 
     def links(self) -> Iterator[Station]:
@@ -313,7 +313,7 @@ class _Host:
                 for way in ("sent", "received")
             )
             # Packets that are lost on the way in were sent all the same.
-            used = min(1.0, max(sent, received) / self.costs["nic_bits_per_s"])
+            used = min(1.0, max(sent, received) / self.costs.nic_bits_per_s)
             where = nic or (f"the NIC of {owner}" if owner else "the NIC")
             rates = f"out {sent / 1e6:.0f} Mbit/s, in {received / 1e6:.0f} Mbit/s"
             yield Station("link", f"link of {where}", used, rates)

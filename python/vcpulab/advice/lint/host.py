@@ -272,8 +272,8 @@ class Host:
     def slowed_by_distance(self) -> bool:
         """Does the profile contain slower access to the memory of another node?"""
         costs = self.scenario.host.costs
-        shares = (value for name, value in costs.items() if name.startswith("memory_share_"))
-        return costs.get("numa_distance", LOCAL) > LOCAL and any(shares)
+        shares = (costs.constant(f"memory_share_{kind}_percent") for kind in core_sharing.KINDS)
+        return costs.numa_distance > LOCAL and any(shares)
 
     def idle_of(self, pcpus: list[int]) -> float:
         """The idle fraction of the time of some pCPUs."""

@@ -4,7 +4,7 @@ Each finding has a reason and, if the rule knows one, a fix. The simulation of t
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from math import ceil
 
 from vcpulab.advice.lint.host import FEW_WAITS, WAITS, Finding, Host, of_domain, of_pool
@@ -12,7 +12,7 @@ from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import Reservation, reservations
 from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.results.statistics import number
-from vcpulab.scenario.model import Domain
+from vcpulab.scenario.model import Costs, Domain
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
 from vcpulab.scenario.units import spans
@@ -214,18 +214,18 @@ def short_slices(host: Host) -> Iterator[Finding]:
             yield Finding(next(iter(fix)), reason, fix)
 
 
-def _switches_cost(host: Host, domain: str, costs: Mapping[str, int]) -> float:
+def _switches_cost(host: Host, domain: str, costs: Costs) -> float:
     """The cost of switches to a domain as a fraction of its running time; 0: the domain mostly stopped by itself."""
     sums = host.run.df_vcpus().filter(domain=domain)
     executions, preemptions = (int(sums[column].sum()) for column in ("executions", "preemptions"))
     if 2 * preemptions < executions:
         return 0.0
-    spent = executions * (costs["decision_ns"] + costs["context_switch_ns"]) + int(sums["refill_ns"].sum())
+    spent = executions * (costs.decision_ns + costs.context_switch_ns) + int(sums["refill_ns"].sum())
     return float(spent / max(1, int(sums["running_ns"].sum())))
 
 
-def switch_cost_ns(costs: Mapping[str, int], domain: Domain) -> float:
+def switch_cost_ns(costs: Costs, domain: Domain) -> float:
     """The largest cost of a switch to a domain, ns: the decision, the switch, and its working set from memory."""
-    size = min(domain.working_set.bytes, max(costs["l2_bytes"], costs["l3_bytes"]))
-    misses = size / costs["cache_line_bytes"] / costs["misses_at_once"]
-    return costs["decision_ns"] + costs["context_switch_ns"] + misses * costs["l3_miss_ps"] / 1e3
+    size = min(domain.working_set.bytes, max(costs.l2_bytes, costs.l3_bytes))
+    misses = size / costs.cache_line_bytes / costs.misses_at_once
+    return costs.decision_ns + costs.context_switch_ns + misses * costs.l3_miss_ps / 1e3
