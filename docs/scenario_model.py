@@ -4,7 +4,7 @@ import json
 import keyword
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +41,10 @@ OPTIONAL = {
     "Netfront": {"driver_domain", "device", "driver_vcpu"},
     "VirtualDisk": {"driver_domain", "device", "driver_vcpu"},
     "App": {"loop", "stretch", "start_delay"},
+    "TcpSenderApp": {"to"},
+    "IperfApp": {"to"},
+    "NetperfApp": {"to"},
+    "PhpWebApp": {"files"},
     "Client": {"machine", "timeout"},
     "Action": {"vcpu", "affinity", "soft_affinity"},
 }
@@ -87,6 +91,9 @@ class _Class:
     fields: Mapping[str, Mapping[str, Any]]
     required: frozenset[str]
     has_params: bool
+    base: str = "Table"
+    kind: str | None = None
+    """The word of a variant that has the fields of its base, too."""
 
 
 def page() -> str:
@@ -100,7 +107,9 @@ def page() -> str:
             parts.append("\n".join(_lines(_constants(definition["properties"]["costs"]))))
         classes = list(_classes(table, definition))
         parts += ["\n".join(_lines(each)) for each in classes]
-        if len(classes) > 1:
+        if table == "App":
+            parts.append("\n".join(_by_kind(table, classes)))
+        elif len(classes) > 1:
             parts.append("\n".join(_union(table, definition, classes)))
     return "\n\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
@@ -112,22 +121,33 @@ def _classes(table: str, definition: Mapping[str, Any]) -> Iterator[_Class]:
         return
     tag = next(tag for tag in TAGS if tag in variants[0]["properties"])
     if table == "App":
-        # The kinds differ in parameters; the fields that are none are those of scripts.
+        # The kinds differ in parameters; all other fields are those of scripts.
         script = next(variant for variant in variants if variant["properties"][tag]["const"] == "phases")
         kind = {**script["properties"][tag], "description": "The kind of the application."}
         del kind["const"]
         fields = {**script["properties"], tag: kind, "instance": script["properties"]["instance"]}
         yield _Class(table, table, definition["description"], fields, frozenset({tag}), has_params=True)
+        for variant in variants:
+            own = {field: value for field, value in variant["properties"].items() if field not in fields}
+            if variant is not script:
+                name = _name(variant["properties"][tag]["const"], table)
+                params = _class(name, name, {**variant, "properties": own})
+                yield replace(params, base=table, kind=variant["properties"][tag]["const"])
         return
     for variant in variants:
-        word = variant["properties"][tag]["const"]
-        yield _class("".join(map(str.capitalize, word.split("-"))) + table, table, variant)
+        yield _class(_name(variant["properties"][tag]["const"], table), table, variant)
+
+
+def _name(word: str, table: str) -> str:
+    return "".join(map(str.capitalize, word.split("-"))) + table
 
 
 def _constants(definition: Mapping[str, Any]) -> _Class:
     fields = definition["properties"]
     required = frozenset(name for name, constant in fields.items() if "default" not in constant)
-    return _Class(CONSTANTS, CONSTANTS, "Constants of a hardware profile.", fields, required, has_params=False)
+    return _Class(
+        CONSTANTS, CONSTANTS, "Constants of a hardware profile.", fields, required, has_params=False, base="Constants"
+    )
 
 
 def _class(name: str, table: str, definition: Mapping[str, Any]) -> _Class:
@@ -153,8 +173,16 @@ def _union(table: str, definition: Mapping[str, Any], classes: list[_Class]) -> 
     yield f'    return _{table.upper()}S[table["{tag}"]](table)'
 
 
+def _by_kind(table: str, classes: list[_Class]) -> Iterator[str]:
+    yield f"_{table.upper()}S: Mapping[str, type[{table}]] = {{"
+    yield from (f'    "{each.kind}": {each.name},' for each in classes if each.kind is not None)
+    yield "}\n\n"
+    yield f"def _{table.lower()}(table: Mapping[str, Any]) -> {table}:"
+    yield f'    return _{table.upper()}S.get(table["kind"], {table})(table)'
+
+
 def _lines(cls: _Class) -> Iterator[str]:
-    yield f"class {cls.name}({'Constants' if cls.name == CONSTANTS else 'Table'}):"
+    yield f"class {cls.name}({cls.base}):"
     yield from _doc(cls.doc, 4)
     if cls.has_params:
         names = textwrap.wrap(", ".join(f'"{name}"' for name in cls.fields), _WIDTH)
@@ -221,7 +249,7 @@ def _value(definition: Mapping[str, Any]) -> _Value:  # noqa: PLR0911 (a line fo
     match definition:
         case {"$ref": ref}:
             table = ref.rpartition("/")[2]
-            reader = f"_{table.lower()}" if table in ("Client", "Action") else table
+            reader = f"_{table.lower()}" if table in ("Client", "Action", "App") else table
             return _Value(table, reader, is_table=True)
         case {"const": word}:
             return _Value(f'Literal["{word}"]', None)

@@ -1,5 +1,6 @@
 """The typed scenario: `Scenario.model`."""
 
+import ast
 import copy
 import pickle
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ import pytest
 from random_scenarios import random_checked
 from support import ROOT
 from vcpulab import Scenario
-from vcpulab.scenario.model import ClosedLoopClient, OpenLoopClient
+from vcpulab.scenario.model import ClosedLoopClient, Model, OpenLoopClient, PeriodicApp
 from vcpulab.scenario.settings import apply
 from vcpulab.scenario.table import Table
 
@@ -31,9 +32,12 @@ def properties(table: Table) -> dict[str, Any]:
 
 @cache
 def _properties(kind: type) -> dict[str, Any]:
+    # An application's kind has the fields of `App`, too.
+    classes = [each for each in reversed(kind.__mro__) if each.__module__ == Model.__module__]
     getters = {
         name: member.func if isinstance(member, cached_property) else member.fget
-        for name, member in vars(kind).items()
+        for each in classes
+        for name, member in vars(each).items()
         if isinstance(member, property | cached_property)
     }
     return {name: get_type_hints(getter)["return"] for name, getter in getters.items()}
@@ -110,6 +114,22 @@ def test_a_client_has_the_fields_of_its_kind() -> None:
     assert [client.users > 0 for client in closed_loop.values() if isinstance(client, ClosedLoopClient)] == [True]
 
 
+def test_an_application_has_the_parameters_of_its_kind() -> None:
+    domain = {"app": [{"kind": "periodic", "run": "1ms", "period": "10ms"}]}
+    host = {"profile": "exact", "scheduler": "credit"}
+    (job,) = Scenario.from_dict({"host": host, "domain": {"a": domain}}).domains["a"].apps
+    assert isinstance(job, PeriodicApp)
+    assert (job.run.ns, job.period.ns, job.instance) == (1_000_000, 10_000_000, 1)
+    assert not hasattr(job, "request_cpu")
+
+
+def test_costs_have_the_defaults_of_constants_that_a_profile_leaves_out() -> None:
+    costs = Scenario.starter().host.costs
+    assert "numa_distance" not in costs.fields
+    assert (costs.numa_distance, costs.smt_compute_beside_compute_percent, costs.kvm_tap_ns) == (10, 100, 0)
+    assert costs.constant("decision_ns") == costs.decision_ns == costs.fields["decision_ns"]
+
+
 def test_parameters_are_those_that_are_given() -> None:
     scenario = Scenario.starter().change({"domain.web.weight": 512, "host.tslice_ms": 5})
     assert (scenario.domains["web"].params, scenario.host.params) == ({"weight": 512}, {"tslice_ms": 5})
@@ -184,3 +204,15 @@ def test_a_release_is_set_as_it_is_typed_although_it_looks_like_a_number(release
     scenario = Scenario.from_toml(f'{host}[domain.a]\napp = [{{ kind = "hog" }}]\n')
     changed = apply(scenario, [f"host.generation={release}"])
     assert changed.scenario.model.host.generation == release
+
+
+def test_the_package_reads_scenarios_by_the_model_instead_of_tables() -> None:
+    package = ROOT / "python/vcpulab"
+    callers = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to_dict"
+    }
+    charts = {"show/html.py", "sweeps/chart.py"}
+    assert callers == charts | {"scenario/scenario.py"}, "Scenario.model, and Scenario.value for a path"

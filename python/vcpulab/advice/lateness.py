@@ -14,7 +14,6 @@ from vcpulab.results.run import Run
 from vcpulab.results.statistics import number
 from vcpulab.scenario import model
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.units import span_ns
 
 LATE_MS = 20.0
 """Response times below this are as good as any ..."""
@@ -150,7 +149,7 @@ def _servers(scenario: Scenario, client: App) -> list[model.App]:
 
 def _computes_ms(app: model.App) -> float:
     """The CPU time of a request in the scenario, ms; 0: it depends on the request."""
-    return span_ns(app.params.get("request_cpu", "0ns")) / 1e6
+    return app.request_cpu.ns / 1e6 if isinstance(app, model.WebServerApp) else 0.0
 
 
 def _period_ms(run: Run, address: Address) -> list[float]:
@@ -158,6 +157,6 @@ def _period_ms(run: Run, address: Address) -> list[float]:
     listed = [app for app in domain.apps for _ in range(app.instance)] if domain is not None else []
     for app in apps(run.scenario):
         if app.name == address.thing and app.client is None and app.position < len(listed):
-            period = listed[app.position].params.get("period")
-            return [span_ns(period) / 1e6] if isinstance(period, str) else []
+            job = listed[app.position]
+            return [job.period.ns / 1e6] if isinstance(job, model.PeriodicApp) else []
     return []

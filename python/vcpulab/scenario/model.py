@@ -1140,7 +1140,7 @@ class Domain(Table):
     @cached_property
     def apps(self) -> tuple[App, ...]:
         """Applications of the domain."""
-        return self._list("app", App)
+        return self._list("app", _app)
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -1318,6 +1318,764 @@ class App(Table):
     def params(self) -> Mapping[str, Any]:
         """The given parameters of the application's kind, by name."""
         return self._params()
+
+
+class HogApp(App):
+    """Computes without end. Its units are milliseconds of CPU time."""
+
+
+class CpuStressApp(App):
+    """Integer and floating-point arithmetic without end. Its units are batches of both."""
+
+    @property
+    def threads(self) -> int:
+        """How many do so at once. Default: 1."""
+        return self._table["threads"]
+
+    @property
+    def integer_cpu(self) -> Duration:
+        """CPU time of the integer part of a batch. Default: 10000 thousand cycles."""
+        return Duration(self._table["integer_cpu"])
+
+    @property
+    def float_cpu(self) -> Duration:
+        """CPU time of the floating-point part of a batch. Default: 10000 thousand cycles."""
+        return Duration(self._table["float_cpu"])
+
+
+class PeriodicApp(App):
+    """Computes for some time in every period.
+
+    Its units are jobs; one that is not complete by the end of its period is late.
+    """
+
+    @property
+    def run(self) -> Duration:
+        """CPU time in each period."""
+        return Duration(self._table["run"])
+
+    @property
+    def period(self) -> Duration:
+        """Length of a period."""
+        return Duration(self._table["period"])
+
+
+class SpinApp(App):
+    """Threads that take turns at one lock. Its units are critical sections."""
+
+    @property
+    def threads(self) -> int:
+        """How many threads; as many as vCPUs, for one on each. Default: 2."""
+        return self._table["threads"]
+
+    @property
+    def section(self) -> Duration:
+        """CPU time of a critical section. Default: 10 thousand cycles."""
+        return Duration(self._table["section"])
+
+    @property
+    def hold(self) -> Duration:
+        """Time that it waits while it has the lock, on top. Default: 0ns."""
+        return Duration(self._table["hold"])
+
+    @property
+    def work(self) -> Duration:
+        """CPU time between two critical sections. Default: 90 thousand cycles."""
+        return Duration(self._table["work"])
+
+    @property
+    def think(self) -> Duration:
+        """Mean time that it sleeps between two critical sections. Default: 0ns."""
+        return Duration(self._table["think"])
+
+
+class KernelBuildApp(App):
+    """Jobs that compile the files of a tree, and end when all are compiled. Its units are files."""
+
+    @property
+    def jobs(self) -> int:
+        """How many compilers run at once (`make -j`). Default: 1."""
+        return self._table["jobs"]
+
+    @property
+    def files(self) -> int:
+        """How many files there are; each job compiles an equal part, rounded up. Default: 1000."""
+        return self._table["files"]
+
+    @property
+    def file_cpu(self) -> Duration:
+        """CPU time to compile one file. Default: 600000 thousand cycles."""
+        return Duration(self._table["file_cpu"])
+
+    @property
+    def headers(self) -> int:
+        """How many groups of headers it reads while it compiles a file. Default: 4."""
+        return self._table["headers"]
+
+    @property
+    def source_size(self) -> Size:
+        """Size of a source file. Default: 24KiB."""
+        return Size(self._table["source_size"])
+
+    @property
+    def header_size(self) -> Size:
+        """Size of a group of headers. Default: 64KiB."""
+        return Size(self._table["header_size"])
+
+    @property
+    def object_size(self) -> Size:
+        """Size of an object file. Default: 32KiB."""
+        return Size(self._table["object_size"])
+
+    @property
+    def page_faults(self) -> int:
+        """How many page faults it takes to compile one file. Default: 3000."""
+        return self._table["page_faults"]
+
+    @property
+    def program_memory(self) -> Size:
+        """Memory of the compiler's program and of the kernel that all jobs use while they run. Default: 1MiB."""
+        return Size(self._table["program_memory"])
+
+    @property
+    def job_memory(self) -> Size:
+        """Memory that each job uses while it runs. Default: 2MiB."""
+        return Size(self._table["job_memory"])
+
+
+class TcpSenderApp(App):
+    """Sends packets of one size over TCP, slowed by an empty loop. Its units are packets."""
+
+    @property
+    def to(self) -> str | None:
+        """The service that it sends to; none: a machine outside that takes everything.
+
+        A domain that runs one tcp-receiver or iperf.
+        """
+        return self._table.get("to")
+
+    @property
+    def packet_size(self) -> Size:
+        """Payload of each packet. Default: 1448B."""
+        return Size(self._table["packet_size"])
+
+    @property
+    def delay(self) -> Duration:
+        """CPU time of an empty loop after each packet, which sets the rate. Default: 0ns."""
+        return Duration(self._table["delay"])
+
+    @property
+    def call_cpu(self) -> Duration:
+        """CPU time of the system call for each piece, without the network's own work. Default: 2 thousand cycles."""
+        return Duration(self._table["call_cpu"])
+
+    @property
+    def kilobyte_cpu(self) -> Duration:
+        """CPU time for each KiB that it copies between itself and the kernel. Default: 1 thousand cycles."""
+        return Duration(self._table["kilobyte_cpu"])
+
+    @property
+    def streams(self) -> int:
+        """How many connections, with a task for each. Default: 1."""
+        return self._table["streams"]
+
+
+class TcpReceiverApp(App):
+    """Receives packets of one size over TCP, slowed by an empty loop. Its units are packets."""
+
+    @property
+    def packet_size(self) -> Size:
+        """Payload of each packet. Default: 1448B."""
+        return Size(self._table["packet_size"])
+
+    @property
+    def delay(self) -> Duration:
+        """CPU time of an empty loop after each packet, which sets the rate. Default: 0ns."""
+        return Duration(self._table["delay"])
+
+    @property
+    def call_cpu(self) -> Duration:
+        """CPU time of the system call for each piece, without the network's own work. Default: 2 thousand cycles."""
+        return Duration(self._table["call_cpu"])
+
+    @property
+    def kilobyte_cpu(self) -> Duration:
+        """CPU time for each KiB that it copies between itself and the kernel. Default: 1 thousand cycles."""
+        return Duration(self._table["kilobyte_cpu"])
+
+    @property
+    def streams(self) -> int:
+        """How many connections, with a task for each. Default: 1."""
+        return self._table["streams"]
+
+
+class IperfApp(App):
+    """Sends or receives as much as it can over TCP. Its units are buffers."""
+
+    @property
+    def direction(self) -> Literal["send", "receive"]:
+        """Does it send, or does it receive what others send to it? Default: send."""
+        return self._table["direction"]
+
+    @property
+    def to(self) -> str | None:
+        """The service that it sends to; none: a machine outside that takes everything.
+
+        A domain that runs one tcp-receiver or iperf.
+        """
+        return self._table.get("to")
+
+    @property
+    def buffer_size(self) -> Size:
+        """Bytes that it sends or takes at a time. Default: 8KiB."""
+        return Size(self._table["buffer_size"])
+
+    @property
+    def call_cpu(self) -> Duration:
+        """CPU time of the system call for each piece, without the network's own work. Default: 2 thousand cycles."""
+        return Duration(self._table["call_cpu"])
+
+    @property
+    def kilobyte_cpu(self) -> Duration:
+        """CPU time for each KiB that it copies between itself and the kernel. Default: 1 thousand cycles."""
+        return Duration(self._table["kilobyte_cpu"])
+
+    @property
+    def streams(self) -> int:
+        """How many connections, with a task for each. Default: 1."""
+        return self._table["streams"]
+
+
+class NetperfApp(App):
+    """Sends messages over TCP, one after the other. Its units are messages."""
+
+    @property
+    def to(self) -> str | None:
+        """The service that it sends to; none: a machine outside that takes everything.
+
+        A domain that runs one tcp-receiver or iperf.
+        """
+        return self._table.get("to")
+
+    @property
+    def message_size(self) -> Size:
+        """Size of a message. Default: 16KiB."""
+        return Size(self._table["message_size"])
+
+    @property
+    def send_buffer(self) -> Size:
+        """Data that its socket keeps at most until they are acknowledged. Default: 64KiB."""
+        return Size(self._table["send_buffer"])
+
+    @property
+    def call_cpu(self) -> Duration:
+        """CPU time of the system call for each piece, without the network's own work. Default: 2 thousand cycles."""
+        return Duration(self._table["call_cpu"])
+
+    @property
+    def kilobyte_cpu(self) -> Duration:
+        """CPU time for each KiB that it copies between itself and the kernel. Default: 1 thousand cycles."""
+        return Duration(self._table["kilobyte_cpu"])
+
+    @property
+    def streams(self) -> int:
+        """How many connections, with a task for each. Default: 1."""
+        return self._table["streams"]
+
+
+class DdApp(App):
+    """Reads or writes the blocks of a file one after the other. Its units are blocks."""
+
+    @property
+    def operation(self) -> Literal["read", "write"]:
+        """Does it read or write the file? Default: read."""
+        return self._table["operation"]
+
+    @property
+    def block_size(self) -> Size:
+        """Size of a block. Default: 1KiB."""
+        return Size(self._table["block_size"])
+
+    @property
+    def count(self) -> int:
+        """How many blocks the file has. Default: 1000."""
+        return self._table["count"]
+
+    @property
+    def direct(self) -> bool:
+        """Past the page cache, so that each piece waits for the disk? Default: false."""
+        return self._table["direct"]
+
+    @property
+    def runs(self) -> int:
+        """How many times it goes through the file before it ends; 0: without end. Default: 0."""
+        return self._table["runs"]
+
+    @property
+    def call_cpu(self) -> Duration:
+        """CPU time of the system calls for each piece, without the driver's own work. Default: 4 thousand cycles."""
+        return Duration(self._table["call_cpu"])
+
+    @property
+    def kilobyte_cpu(self) -> Duration:
+        """CPU time for each KiB that it copies between itself and the kernel. Default: 1 thousand cycles."""
+        return Duration(self._table["kilobyte_cpu"])
+
+
+class IozoneApp(App):
+    """Reads or writes a file record by record, in sequence or at random. Its units are records."""
+
+    @property
+    def operation(self) -> Literal["write", "read", "random-write", "random-read"]:
+        """What it does with each record. Default: write."""
+        return self._table["operation"]
+
+    @property
+    def file_size(self) -> Size:
+        """Size of the file. A last piece that is less than a record is left out. Default: 512MiB."""
+        return Size(self._table["file_size"])
+
+    @property
+    def record_size(self) -> Size:
+        """Size of a record; one that is larger than the file counts as the file. Default: 1MiB."""
+        return Size(self._table["record_size"])
+
+    @property
+    def direct(self) -> bool:
+        """Past the page cache, so that each piece waits for the disk? Default: true."""
+        return self._table["direct"]
+
+    @property
+    def runs(self) -> int:
+        """How many times it goes through the file before it ends; 0: without end. Default: 0."""
+        return self._table["runs"]
+
+    @property
+    def call_cpu(self) -> Duration:
+        """CPU time of the system calls for each piece, without the driver's own work. Default: 4 thousand cycles."""
+        return Duration(self._table["call_cpu"])
+
+    @property
+    def kilobyte_cpu(self) -> Duration:
+        """CPU time for each KiB that it copies between itself and the kernel. Default: 1 thousand cycles."""
+        return Duration(self._table["kilobyte_cpu"])
+
+
+class OltpApp(App):
+    """A database and its load generator: transactions of 18 statements, with a log that is flushed at each commit.
+
+    Its units are transactions.
+    """
+
+    @property
+    def threads(self) -> int:
+        """How many transactions run at once. Default: 4."""
+        return self._table["threads"]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the table has. Default: 10000."""
+        return self._table["rows"]
+
+    @property
+    def row_size(self) -> Size:
+        """What a row takes in the table and its index. Default: 240B."""
+        return Size(self._table["row_size"])
+
+    @property
+    def buffer_pool(self) -> Size:
+        """Memory in which the database keeps pages of the table. Default: 128MiB."""
+        return Size(self._table["buffer_pool"])
+
+    @property
+    def statement_cpu(self) -> Duration:
+        """CPU time of a statement on one row, in generator and server together. Default: 200 thousand cycles."""
+        return Duration(self._table["statement_cpu"])
+
+    @property
+    def range_cpu(self) -> Duration:
+        """CPU time that a statement on a range of 100 rows takes on top. Default: 200 thousand cycles."""
+        return Duration(self._table["range_cpu"])
+
+    @property
+    def log_size(self) -> Size:
+        """What a transaction writes to the log. Default: 2KiB."""
+        return Size(self._table["log_size"])
+
+    @property
+    def flush(self) -> bool:
+        """Does a commit wait until its log is on the disk? Default: true."""
+        return self._table["flush"]
+
+
+class WebServerApp(App):
+    """Serves files over HTTP, out of memory unless `files_per_size` is given. Its units are requests."""
+
+    @property
+    def request_cpu(self) -> Duration:
+        """CPU time of the server itself for each request. Default: the profile's `http_request_ns`."""
+        return Duration(self._table["request_cpu"])
+
+    @property
+    def kilobyte_cpu(self) -> Duration:
+        """CPU time for each KiB that it copies between itself and the kernel. Default: 1 thousand cycles."""
+        return Duration(self._table["kilobyte_cpu"])
+
+    @property
+    def workers(self) -> int:
+        """How many requests it works at at once. Default: 1."""
+        return self._table["workers"]
+
+    @property
+    def connections_max(self) -> int:
+        """Most connections that it has at once. Default: 256."""
+        return self._table["connections_max"]
+
+    @property
+    def backlog(self) -> int:
+        """Further connections that wait until one of those ends; what comes on top is refused. Default: 0."""
+        return self._table["backlog"]
+
+    @property
+    def syn_queue(self) -> int:
+        """Connections whose set-up is under way at once; a call on top is lost, and made again later. Default: 1024."""
+        return self._table["syn_queue"]
+
+    @property
+    def requests_max(self) -> int:
+        """Requests after which it closes a connection; 0: never. Default: 0."""
+        return self._table["requests_max"]
+
+    @property
+    def files_per_size(self) -> int:
+        """How many files it has of each size that clients ask for; which of them is a matter of chance.
+
+        Those asked for last are in memory, as many as there is room for in the domain's `memory`; others are
+        read from its disk. 0: all are in memory. Default: 0.
+        """
+        return self._table["files_per_size"]
+
+    @property
+    def process_memory(self) -> Size:
+        """Memory that the process of each connection has for itself; files have that much less.
+
+        Only with `files_per_size`. Default: 1MiB.
+        """
+        return Size(self._table["process_memory"])
+
+    @property
+    def system_memory(self) -> Size:
+        """Memory of the domain's kernel and of its other programs, which files do not have either.
+
+        Only with `files_per_size`. Default: 24MiB.
+        """
+        return Size(self._table["system_memory"])
+
+
+class PhpWebApp(App):
+    """A web application: worker processes that read scripts, ask a database twice and answer with a page.
+
+    Its units are pages.
+    """
+
+    @property
+    def database(self) -> str:
+        """The database that it asks. A domain that runs one mysql."""
+        return self._table["database"]
+
+    @property
+    def files(self) -> str | None:
+        """The file server that its scripts are on; none: they are on its own disk. A domain that runs one nfs."""
+        return self._table.get("files")
+
+    @property
+    def workers(self) -> int:
+        """Worker processes: each has one connection for as long as it lasts. Default: 150."""
+        return self._table["workers"]
+
+    @property
+    def backlog(self) -> int:
+        """Further connections that wait for a worker; what comes on top is not answered. Default: 128."""
+        return self._table["backlog"]
+
+    @property
+    def syn_queue(self) -> int:
+        """Connections whose set-up is under way at once; a call on top is lost, and made again later. Default: 1024."""
+        return self._table["syn_queue"]
+
+    @property
+    def requests_max(self) -> int:
+        """Requests after which it closes a connection; 0: never. Default: 100."""
+        return self._table["requests_max"]
+
+    @property
+    def page_cpu(self) -> Duration:
+        """CPU time of a page, without the network's own work. Default: 8000 thousand cycles."""
+        return Duration(self._table["page_cpu"])
+
+    @property
+    def scripts(self) -> int:
+        """How many files make up the page. Default: 4."""
+        return self._table["scripts"]
+
+    @property
+    def file_calls(self) -> int:
+        """How often it asks the file server for each of them. Default: 1."""
+        return self._table["file_calls"]
+
+    @property
+    def cached(self) -> int:
+        """Share of scripts that its page cache has; the file server is still asked whether they changed.
+
+        Default: 100.
+        """
+        return self._table["cached"]
+
+    @property
+    def kilobyte_cpu(self) -> Duration:
+        """CPU time for each KiB that it copies between itself and the kernel. Default: 1 thousand cycles."""
+        return Duration(self._table["kilobyte_cpu"])
+
+
+class MysqlApp(App):
+    """A database server that answers queries for single rows, with a thread for each connection.
+
+    Its units are queries.
+    """
+
+    @property
+    def connections_max(self) -> int:
+        """Most connections at once, each with a thread; what comes on top is refused. Default: 100."""
+        return self._table["connections_max"]
+
+    @property
+    def login_cpu(self) -> Duration:
+        """CPU time to accept a connection: a thread, and the login. Default: 300 thousand cycles."""
+        return Duration(self._table["login_cpu"])
+
+    @property
+    def select_cpu(self) -> Duration:
+        """CPU time of a query for one row by its key. Default: 150 thousand cycles."""
+        return Duration(self._table["select_cpu"])
+
+    @property
+    def cached(self) -> int:
+        """Share of queries that find their row in memory. Default: 100."""
+        return self._table["cached"]
+
+    @property
+    def data_size(self) -> Size:
+        """Size of the tables, over which those reads spread that go to the disk. Default: 1GiB."""
+        return Size(self._table["data_size"])
+
+
+class NfsApp(App):
+    """A file server. Its units are requests."""
+
+    @property
+    def threads(self) -> int:
+        """How many requests it works at at once. Default: 8."""
+        return self._table["threads"]
+
+    @property
+    def call_cpu(self) -> Duration:
+        """CPU time of a request, without the network's own work. Default: 30 thousand cycles."""
+        return Duration(self._table["call_cpu"])
+
+    @property
+    def cached(self) -> int:
+        """Share of reads that its page cache answers. Default: 99."""
+        return self._table["cached"]
+
+    @property
+    def files_size(self) -> Size:
+        """Size of all files, over which those reads spread that go to the disk. Default: 1GiB."""
+        return Size(self._table["files_size"])
+
+
+class ActiveDirectoryApp(App):
+    """A directory that authenticates users and answers searches. Its units are requests."""
+
+    @property
+    def threads(self) -> int:
+        """How many requests it works at at once. Default: 8."""
+        return self._table["threads"]
+
+    @property
+    def logon_cpu(self) -> Duration:
+        """CPU time to check a password. Default: 1000 thousand cycles."""
+        return Duration(self._table["logon_cpu"])
+
+    @property
+    def lookup_cpu(self) -> Duration:
+        """CPU time of a search for one entry. Default: 300 thousand cycles."""
+        return Duration(self._table["lookup_cpu"])
+
+    @property
+    def cached(self) -> int:
+        """Share of requests that find their entries in memory. Default: 99."""
+        return self._table["cached"]
+
+    @property
+    def database_size(self) -> Size:
+        """Size of the directory, over which those reads spread that go to the disk. Default: 100MiB."""
+        return Size(self._table["database_size"])
+
+
+class ExchangeApp(App):
+    """A mail server: reading, sending, folders and calendars. Its units are tasks."""
+
+    @property
+    def directory(self) -> str:
+        """The directory that knows its users. A domain that runs one active-directory."""
+        return self._table["directory"]
+
+    @property
+    def workers(self) -> int:
+        """How many tasks it works at at once. Default: 64."""
+        return self._table["workers"]
+
+    @property
+    def read_cpu(self) -> Duration:
+        """CPU time of reading a message or looking into a folder or calendar. Default: 6000 thousand cycles."""
+        return Duration(self._table["read_cpu"])
+
+    @property
+    def send_cpu(self) -> Duration:
+        """CPU time of sending a message. Default: 15000 thousand cycles."""
+        return Duration(self._table["send_cpu"])
+
+    @property
+    def pages(self) -> int:
+        """How many database pages a task touches. Default: 8."""
+        return self._table["pages"]
+
+    @property
+    def cached(self) -> int:
+        """Share of pages that are in memory. Default: 90."""
+        return self._table["cached"]
+
+    @property
+    def database_size(self) -> Size:
+        """Size of all mailboxes, over which those reads spread that go to the disk. Default: 20GiB."""
+        return Size(self._table["database_size"])
+
+
+class MossApp(App):
+    """A portal whose pages and documents are in a database, and whose users are in a directory.
+
+    Its units are requests.
+    """
+
+    @property
+    def database(self) -> str:
+        """The database that all content is in. A domain that runs one mssql."""
+        return self._table["database"]
+
+    @property
+    def directory(self) -> str:
+        """The directory that knows its users. A domain that runs one active-directory."""
+        return self._table["directory"]
+
+    @property
+    def workers(self) -> int:
+        """How many requests it works at at once. Default: 50."""
+        return self._table["workers"]
+
+    @property
+    def page_cpu(self) -> Duration:
+        """CPU time of a page. Default: 20000 thousand cycles."""
+        return Duration(self._table["page_cpu"])
+
+    @property
+    def change_cpu(self) -> Duration:
+        """CPU time of creating a table, on top of the page that follows. Default: 20000 thousand cycles."""
+        return Duration(self._table["change_cpu"])
+
+    @property
+    def upload_cpu(self) -> Duration:
+        """CPU time of taking a document, on top of the page that follows. Default: 10000 thousand cycles."""
+        return Duration(self._table["upload_cpu"])
+
+    @property
+    def queries(self) -> int:
+        """How many queries a page takes. Default: 10."""
+        return self._table["queries"]
+
+    @property
+    def changes(self) -> int:
+        """How many rows creating a table writes. Default: 5."""
+        return self._table["changes"]
+
+    @property
+    def logons(self) -> int:
+        """Share of requests for which the directory checks the user. Default: 10."""
+        return self._table["logons"]
+
+
+class MssqlApp(App):
+    """A database server that stores rows and documents, with a log that is on the disk before it answers.
+
+    Its units are requests.
+    """
+
+    @property
+    def workers(self) -> int:
+        """How many requests it works at at once. Default: 255."""
+        return self._table["workers"]
+
+    @property
+    def read_cpu(self) -> Duration:
+        """CPU time of a query. Default: 600 thousand cycles."""
+        return Duration(self._table["read_cpu"])
+
+    @property
+    def write_cpu(self) -> Duration:
+        """CPU time of a change of rows. Default: 1000 thousand cycles."""
+        return Duration(self._table["write_cpu"])
+
+    @property
+    def store_cpu(self) -> Duration:
+        """CPU time to store a document of 100 KB. Default: 2000 thousand cycles."""
+        return Duration(self._table["store_cpu"])
+
+    @property
+    def cached(self) -> int:
+        """Share of queries that find their pages in memory. Default: 98."""
+        return self._table["cached"]
+
+    @property
+    def data_size(self) -> Size:
+        """Size of the database, over which those reads spread that go to the disk. Default: 4GiB."""
+        return Size(self._table["data_size"])
+
+
+_APPS: Mapping[str, type[App]] = {
+    "hog": HogApp,
+    "cpu-stress": CpuStressApp,
+    "periodic": PeriodicApp,
+    "spin": SpinApp,
+    "kernel-build": KernelBuildApp,
+    "tcp-sender": TcpSenderApp,
+    "tcp-receiver": TcpReceiverApp,
+    "iperf": IperfApp,
+    "netperf": NetperfApp,
+    "dd": DdApp,
+    "iozone": IozoneApp,
+    "oltp": OltpApp,
+    "web-server": WebServerApp,
+    "php-web": PhpWebApp,
+    "mysql": MysqlApp,
+    "nfs": NfsApp,
+    "active-directory": ActiveDirectoryApp,
+    "exchange": ExchangeApp,
+    "moss": MossApp,
+    "mssql": MssqlApp,
+}
+
+
+def _app(table: Mapping[str, Any]) -> App:
+    return _APPS.get(table["kind"], App)(table)
 
 
 class Phase(Table):

@@ -6,13 +6,31 @@ writes that stay in a page cache, are left out.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import singledispatch
 
-from vcpulab.scenario.model import App
-from vcpulab.scenario.units import size_bytes, span_ns
-
-Params = Mapping[str, Any]
-"""The parameters of an application, and the number of its instances, `instance`."""
+from vcpulab.scenario.model import (
+    ActiveDirectoryApp,
+    App,
+    CpuStressApp,
+    DdApp,
+    ExchangeApp,
+    HogApp,
+    IozoneApp,
+    IperfApp,
+    KernelBuildApp,
+    MossApp,
+    MssqlApp,
+    MysqlApp,
+    NetperfApp,
+    NfsApp,
+    OltpApp,
+    PeriodicApp,
+    PhpWebApp,
+    TcpReceiverApp,
+    TcpSenderApp,
+    WebServerApp,
+)
+from vcpulab.scenario.units import Duration
 
 REQUEST_BYTES: Mapping[tuple[str, str], tuple[int, int]] = {
     ("web-server", "get"): (300, 10_000),
@@ -100,202 +118,203 @@ class Application:
     """Demands that are left out, in words."""
 
 
-def application(app: App) -> Application | None:
+@singledispatch
+def application(app: App) -> Application | None:  # noqa: ARG001 (each kind has its own function)
     """The demands of an application; `None`: its units have no fixed demands.
 
     Examples:
-        >>> application(App({"kind": "periodic", "instance": 1, "run": "1ms", "period": "10ms"})).units[""].cpu_ns
+        >>> application(PeriodicApp({"instance": 1, "run": "1ms", "period": "10ms"})).units[""].cpu_ns
         1000000
     """
-    build = _KINDS.get(app.kind)
-    return None if build is None else build({"instance": app.instance, **app.params})
+    return None
 
 
-def copying_ps(app: Params) -> int:
+def copying_ps(app: WebServerApp | PhpWebApp) -> int:
     """CPU time of each copied byte, ps, truncated as in the simulator."""
-    return span_ns(app["kilobyte_cpu"]) * 1000 // 1024
+    return app.kilobyte_cpu.ns * 1000 // 1024
 
 
-def _cpu(app: Params, name: str) -> int:
-    return max(1, span_ns(app[name]))
+def _at_least_1(cpu: Duration) -> int:
+    return max(1, cpu.ns)
 
 
-def _web_server(app: Params) -> Application:
-    get = Work(_cpu(app, "request_cpu"), copying_ps(app))
+@application.register
+def _(app: WebServerApp) -> Application:
+    get = Work(_at_least_1(app.request_cpu), copying_ps(app))
     return Application(
-        app["workers"],
+        app.workers,
         {"get": get},
-        per_connection=app["requests_max"],
-        connections_max=app["connections_max"] + app["backlog"],
+        per_connection=app.requests_max,
+        connections_max=app.connections_max + app.backlog,
     )
 
 
-def _php_web(app: Params) -> Application:
-    parts = 4 * max(1, span_ns(app["page_cpu"]) // 4)
-    misses = 1 - app["cached"] / 100
+@application.register
+def _(app: PhpWebApp) -> Application:
+    parts = 4 * max(1, app.page_cpu.ns // 4)
+    misses = 1 - app.cached / 100
     asks = [
         Ask("database", "mysql", "query", 1, connects=True),
         Ask("database", "mysql", "query", 1, PAGE_CONTENT_BYTES, connects=True),
     ]
-    if "files" in app:
+    if app.files is not None:
         asks += [
-            Ask("files", "nfs", "getattr", app["scripts"] * app["file_calls"]),
-            Ask("files", "nfs", "read", app["scripts"] * misses),
+            Ask("files", "nfs", "getattr", app.scripts * app.file_calls),
+            Ask("files", "nfs", "read", app.scripts * misses),
         ]
     return Application(
-        app["workers"],
+        app.workers,
         {"page": Work(parts, copying_ps(app), tuple(ask for ask in asks if ask.times))},
-        per_connection=app["requests_max"],
-        connections_max=app["workers"] + app["backlog"],
+        per_connection=app.requests_max,
+        connections_max=app.workers + app.backlog,
         not_modelled=("session files and scripts that its page cache lacks",),
     )
 
 
-def _mysql(app: Params) -> Application:
-    select = _cpu(app, "select_cpu")
-    units = {"query": Work(_cpu(app, "login_cpu") + select), "select": Work(select)}
-    return Application(app["connections_max"], units, not_modelled=_reads(app))
+@application.register
+def _(app: MysqlApp) -> Application:
+    select = _at_least_1(app.select_cpu)
+    units = {"query": Work(_at_least_1(app.login_cpu) + select), "select": Work(select)}
+    return Application(app.connections_max, units, not_modelled=_reads(app.cached))
 
 
-def _nfs(app: Params) -> Application:
-    call = Work(_cpu(app, "call_cpu"))
-    return Application(app["threads"], {"getattr": call, "read": call}, not_modelled=_reads(app))
+@application.register
+def _(app: NfsApp) -> Application:
+    call = Work(_at_least_1(app.call_cpu))
+    return Application(app.threads, {"getattr": call, "read": call}, not_modelled=_reads(app.cached))
 
 
-def _active_directory(app: Params) -> Application:
-    units = {"logon": Work(_cpu(app, "logon_cpu")), "lookup": Work(_cpu(app, "lookup_cpu"))}
-    return Application(app["threads"], units, not_modelled=_reads(app))
+@application.register
+def _(app: ActiveDirectoryApp) -> Application:
+    units = {"logon": Work(_at_least_1(app.logon_cpu)), "lookup": Work(_at_least_1(app.lookup_cpu))}
+    return Application(app.threads, units, not_modelled=_reads(app.cached))
 
 
-def _mssql(app: Params) -> Application:
+@application.register
+def _(app: MssqlApp) -> Application:
+    times = {"read": app.read_cpu, "write": app.write_cpu, "store": app.store_cpu}
     units = {
-        name: Work(_cpu(app, f"{name}_cpu"), direct=(_MSSQL_LOG[name],) if name in _MSSQL_LOG else ())
-        for name in ("read", "write", "store")
+        name: Work(_at_least_1(cpu), direct=(_MSSQL_LOG[name],) if name in _MSSQL_LOG else ())
+        for name, cpu in times.items()
     }
-    return Application(app["workers"], units, not_modelled=_reads(app))
+    return Application(app.workers, units, not_modelled=_reads(app.cached))
 
 
-def _exchange(app: Params) -> Application:
-    look = Work(_cpu(app, "read_cpu"))
+@application.register
+def _(app: ExchangeApp) -> Application:
+    look = Work(_at_least_1(app.read_cpu))
     recipient = Ask("directory", "active-directory", "lookup", 1)
-    send = Work(_cpu(app, "send_cpu"), asks=(recipient,), direct=(_EXCHANGE_LOG,))
+    send = Work(_at_least_1(app.send_cpu), asks=(recipient,), direct=(_EXCHANGE_LOG,))
     units = {"read": look, "send": send, "browse": look, "calendar": look}
-    return Application(app["workers"], units, not_modelled=_reads(app))
+    return Application(app.workers, units, not_modelled=_reads(app.cached))
 
 
-def _moss(app: Params) -> Application:
-    page = 2 * max(1, span_ns(app["page_cpu"]) // 2)
-    logon = Ask("directory", "active-directory", "logon", app["logons"] / 100)
-    queries = Ask("database", "mssql", "read", app["queries"])
+@application.register
+def _(app: MossApp) -> Application:
+    page = 2 * max(1, app.page_cpu.ns // 2)
+    logon = Ask("directory", "active-directory", "logon", app.logons / 100)
+    queries = Ask("database", "mssql", "read", app.queries)
 
     def unit(cpu_ns: int, *further: Ask) -> Work:
         return Work(page + cpu_ns, asks=tuple(ask for ask in (logon, queries, *further) if ask.times))
 
     return Application(
-        app["workers"],
+        app.workers,
         {
             "browse": unit(0),
-            "create-table": unit(_cpu(app, "change_cpu"), Ask("database", "mssql", "write", app["changes"])),
-            "upload": unit(_cpu(app, "upload_cpu"), Ask("database", "mssql", "store", 1)),
+            "create-table": unit(_at_least_1(app.change_cpu), Ask("database", "mssql", "write", app.changes)),
+            "upload": unit(_at_least_1(app.upload_cpu), Ask("database", "mssql", "store", 1)),
         },
     )
 
 
-def _reads(app: Params) -> tuple[str, ...]:
-    return ("reads that memory lacks",) if app["cached"] < 100 else ()
+def _reads(cached_percent: int) -> tuple[str, ...]:
+    return ("reads that memory lacks",) if cached_percent < 100 else ()
 
 
-def _hog(app: Params) -> Application:
-    return Application(app["instance"], {"": Work(1_000_000)})
+@application.register
+def _(app: HogApp) -> Application:
+    return Application(app.instance, {"": Work(1_000_000)})
 
 
-def _cpu_stress(app: Params) -> Application:
-    return Application(app["threads"] * app["instance"], {"": Work(_cpu(app, "integer_cpu") + _cpu(app, "float_cpu"))})
-
-
-def _periodic(app: Params) -> Application:
-    return Application(app["instance"], {"": Work(span_ns(app["run"]))}, period_ns=span_ns(app["period"]))
-
-
-def _kernel_build(app: Params) -> Application:
-    parts = app["headers"] + 1
-    file = parts * max(1, span_ns(app["file_cpu"]) // parts)
+@application.register
+def _(app: CpuStressApp) -> Application:
     return Application(
-        app["jobs"] * app["instance"],
-        {"": Work(file, page_faults=app["page_faults"])},
+        app.threads * app.instance, {"": Work(_at_least_1(app.integer_cpu) + _at_least_1(app.float_cpu))}
+    )
+
+
+@application.register
+def _(app: PeriodicApp) -> Application:
+    return Application(app.instance, {"": Work(app.run.ns)}, period_ns=app.period.ns)
+
+
+@application.register
+def _(app: KernelBuildApp) -> Application:
+    parts = app.headers + 1
+    file = parts * max(1, app.file_cpu.ns // parts)
+    return Application(
+        app.jobs * app.instance,
+        {"": Work(file, page_faults=app.page_faults)},
         not_modelled=("files read and written",),
     )
 
 
-def _oltp(app: Params) -> Application:
-    statements = _OLTP_STATEMENTS * _cpu(app, "statement_cpu")
-    ranges = _OLTP_RANGES * span_ns(app["range_cpu"])
+@application.register
+def _(app: OltpApp) -> Application:
+    statements = _OLTP_STATEMENTS * _at_least_1(app.statement_cpu)
+    ranges = _OLTP_RANGES * app.range_cpu.ns
     return Application(
-        app["threads"] * app["instance"],
+        app.threads * app.instance,
         {"": Work(statements + ranges)},
         not_modelled=("pages that its buffer lacks, the log, and locks",),
     )
 
 
-def _file_pieces(app: Params, size: int) -> Application:
-    work = max(1, span_ns(app["call_cpu"]) + span_ns(app["kilobyte_cpu"]) * size // 1024)
-    unit = Work(work, direct=(size,) if app["direct"] else ())
-    not_modelled = () if app["direct"] else ("what of the file its page cache lacks or writes back",)
-    return Application(app["instance"], {"": unit}, not_modelled=not_modelled)
+def _file_pieces(app: DdApp | IozoneApp, size: int) -> Application:
+    work = max(1, app.call_cpu.ns + app.kilobyte_cpu.ns * size // 1024)
+    unit = Work(work, direct=(size,) if app.direct else ())
+    not_modelled = () if app.direct else ("what of the file its page cache lacks or writes back",)
+    return Application(app.instance, {"": unit}, not_modelled=not_modelled)
 
 
-def _dd(app: Params) -> Application:
-    return _file_pieces(app, size_bytes(app["block_size"]))
+@application.register
+def _(app: DdApp) -> Application:
+    return _file_pieces(app, app.block_size.bytes)
 
 
-def _iozone(app: Params) -> Application:
-    return _file_pieces(app, min(size_bytes(app["record_size"]), size_bytes(app["file_size"])))
+@application.register
+def _(app: IozoneApp) -> Application:
+    return _file_pieces(app, min(app.record_size.bytes, app.file_size.bytes))
 
 
-def _piece(app: Params, size: int, delay_ns: int, *, pushed: bool) -> Piece:
-    work = span_ns(app["call_cpu"]) + delay_ns + span_ns(app["kilobyte_cpu"]) * size // 1024
+def _piece(
+    app: TcpSenderApp | NetperfApp | TcpReceiverApp | IperfApp, size: int, delay_ns: int, *, pushed: bool
+) -> Piece:
+    work = app.call_cpu.ns + delay_ns + app.kilobyte_cpu.ns * size // 1024
     return Piece(size, pushed, max(1, work))
 
 
-def _tcp_sender(app: Params) -> Application:
-    piece = _piece(app, size_bytes(app["packet_size"]), span_ns(app["delay"]), pushed=True)
-    return Application(app["streams"] * app["instance"], sends=piece)
+@application.register
+def _(app: TcpSenderApp) -> Application:
+    piece = _piece(app, app.packet_size.bytes, app.delay.ns, pushed=True)
+    return Application(app.streams * app.instance, sends=piece)
 
 
-def _netperf(app: Params) -> Application:
-    piece = _piece(app, size_bytes(app["message_size"]), 0, pushed=False)
-    return Application(app["streams"] * app["instance"], sends=piece)
+@application.register
+def _(app: NetperfApp) -> Application:
+    piece = _piece(app, app.message_size.bytes, 0, pushed=False)
+    return Application(app.streams * app.instance, sends=piece)
 
 
-def _tcp_receiver(app: Params) -> Application:
-    piece = _piece(app, size_bytes(app["packet_size"]), span_ns(app["delay"]), pushed=True)
-    return Application(app["streams"], receives=piece)
+@application.register
+def _(app: TcpReceiverApp) -> Application:
+    piece = _piece(app, app.packet_size.bytes, app.delay.ns, pushed=True)
+    return Application(app.streams, receives=piece)
 
 
-def _iperf(app: Params) -> Application:
-    piece = _piece(app, size_bytes(app["buffer_size"]), 0, pushed=False)
-    sends = app["direction"] == "send"
-    return Application(app["streams"], sends=piece if sends else None, receives=None if sends else piece)
-
-
-_KINDS = {
-    "active-directory": _active_directory,
-    "cpu-stress": _cpu_stress,
-    "dd": _dd,
-    "exchange": _exchange,
-    "hog": _hog,
-    "iozone": _iozone,
-    "iperf": _iperf,
-    "kernel-build": _kernel_build,
-    "moss": _moss,
-    "mssql": _mssql,
-    "mysql": _mysql,
-    "netperf": _netperf,
-    "nfs": _nfs,
-    "oltp": _oltp,
-    "periodic": _periodic,
-    "php-web": _php_web,
-    "tcp-receiver": _tcp_receiver,
-    "tcp-sender": _tcp_sender,
-    "web-server": _web_server,
-}
+@application.register
+def _(app: IperfApp) -> Application:
+    piece = _piece(app, app.buffer_size.bytes, 0, pushed=False)
+    sends = app.direction == "send"
+    return Application(app.streams, sends=piece if sends else None, receives=None if sends else piece)

@@ -11,9 +11,8 @@ from vcpulab.advice.bounds.host import Host, NotModelledError, Party, Stage
 from vcpulab.advice.bounds.kvm import KvmHost
 from vcpulab.advice.bounds.model import Load, Model
 from vcpulab.advice.bounds.packets import EMPTY, Exchange, Packet, exchange, last, stream
-from vcpulab.scenario.model import App, Client, ClosedLoopClient, StreamClient
+from vcpulab.scenario.model import App, Client, ClosedLoopClient, IperfApp, NetperfApp, StreamClient, TcpSenderApp
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.units import size_bytes
 
 _WINDOW_BYTES = 65_535
 """Most unacknowledged data of a stream."""
@@ -266,7 +265,7 @@ class _Builder:
         tasks = self.host.tasks(domain, app.kind, doing.tasks)
         ledger.take([self.host.compute(domain, piece.cpu_ns, tasks)], waits=1.0)
         on_line = stream(piece.size, pushed=piece.pushed, segments_max=self.host.segments_max(domain))
-        to = app.params.get("to")
+        to = app.to if isinstance(app, TcpSenderApp | NetperfApp | IperfApp) else None
         receiver = Party(domain=to)
         ledger.take(self.host.path(Party(domain=domain), receiver, on_line.packet), on_line.packets)
         if to is None:
@@ -286,7 +285,7 @@ class _Builder:
         ahead: float = doing.tasks
         if doing.sends is not None:
             self._sender(ledger, domain, app, doing, doing.sends)
-            socket = size_bytes(app.params["send_buffer"]) if "send_buffer" in app.params else _SOCKET_BYTES
+            socket = app.send_buffer.bytes if isinstance(app, NetperfApp) else _SOCKET_BYTES
             ahead *= socket // doing.sends.size + 2
         elif "" in doing.units:
             self._work(ledger, domain, (app, doing, doing.units[""]), 0, (1.0, 1.0))

@@ -9,8 +9,7 @@ from vcpulab.advice.lint.held import HALF_FULL, LATE_IS, Held, cause  # noqa: F4
 from vcpulab.advice.lint.host import IDLE, Finding, Host, of_domain, of_pool
 from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.results.statistics import least_to_most, number
-from vcpulab.scenario.model import Domain
-from vcpulab.scenario.units import span_ns
+from vcpulab.scenario.model import Domain, PeriodicApp
 
 FULL = 0.98
 """The busy fraction of the time above which pCPUs are full. Assumed."""
@@ -87,8 +86,8 @@ def _tasks(domain: Domain) -> str:
     """The periodic tasks of a domain that each nearly fill a vCPU, such as `2 tasks want 95 % of a vCPU each`."""
     wants: Counter[int] = Counter()
     for app in domain.apps:
-        if app.kind == "periodic":
-            wants[round(100 * span_ns(app.params["run"]) / span_ns(app.params["period"]))] += app.instance
+        if isinstance(app, PeriodicApp):
+            wants[round(100 * app.run.ns / app.period.ns)] += app.instance
     large = [(percent, count) for percent, count in sorted(wants.items()) if percent >= 100 * HALF_FULL]
     return ", ".join(
         f"{count} tasks want {percent} % of a vCPU each" if count > 1 else f"a task wants {percent} % of a vCPU"
