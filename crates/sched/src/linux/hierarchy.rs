@@ -457,7 +457,9 @@ impl<F: Flavor> Fair<F> {
     /// Whether a waiting task may be moved to a CPU: no group around it is throttled, on its CPU or there.
     pub fn can_migrate(&self, task: TaskId, to: PcpuId) -> bool {
         let Task { entity, group, .. } = self.tasks[task];
-        let target = group.and_then(|group| self.groups[group].cfs_rqs[to]);
+        // Queues are made on first use: the group of a vCPU may have none where the VM's group has one.
+        let parent = |&group: &GroupId| self.groups[group].parent;
+        let target = std::iter::successors(group, parent).find_map(|group| self.groups[group].cfs_rqs[to]);
         let throttled = |q: CfsRqId| self.cfs_rqs[q].throttle_count > 0;
         !throttled(self.entities[entity].cfs_rq) && !target.is_some_and(throttled)
     }

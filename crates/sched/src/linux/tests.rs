@@ -338,3 +338,26 @@ fn classes_decide_who_preempts() {
     );
     assert!(!preempts(Cfs::scaled(cfs::Rules::V6_1, 1), Class::Other, Class::Batch));
 }
+
+/// The group of a vCPU that was never on a CPU has no queue there; the VM's group may have one that is throttled.
+#[test]
+fn no_task_is_moved_to_a_cpu_on_which_its_vm_is_throttled() {
+    let other = PcpuId(1);
+    let mut fair = Fair::new(Eevdf { base_slice: Span::from_us(1400) }, 2, Settings::DEFAULT);
+    let limit = GroupConfig { quota: Some(QUOTA), period: PERIOD, ..GroupConfig::NEW };
+    let vm = fair.add_group(&limit);
+    let vcpus = [CPU, other].map(|cpu| {
+        let group = fair.add_group(&GroupConfig { parent: Some(vm), ..GroupConfig::NEW });
+        fair.add_task(cpu, Some(group), Class::Other, 0)
+    });
+    fair.wake(Time::ZERO, other, vcpus[1]);
+    assert_eq!(fair.pick_next_task(Time::ZERO, other), Some(vcpus[1]));
+    // The second vCPU takes almost all of the quota, and the first one what is left.
+    let soon = Time::ZERO + QUOTA - Span::from_us(100);
+    fair.wake(soon, CPU, vcpus[0]);
+    assert!(fair.can_migrate(vcpus[0], other));
+    let late = Time::ZERO + QUOTA + Span::from_ms(1);
+    assert_eq!(fair.pick_next_task(late, other), None, "its VM is throttled there");
+    assert!(!fair.is_throttled(vcpus[0]) && fair.is_throttled(vcpus[1]));
+    assert!(!fair.can_migrate(vcpus[0], other));
+}
