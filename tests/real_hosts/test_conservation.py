@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from support import ROOT, Vcpulab
 from vcpulab.errors import RequestError
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.twin.conservation import Share, _in_other_orders
 from vcpulab.twin.twin import Twin
 
 SPAN_NS = 1_600_000_000
@@ -212,13 +214,51 @@ def test_a_recording_that_leaves_most_time_to_nobody_is_refused(command: Vcpulab
     assert "is filtered" in command("twin", "score", str(tmp_path)).stderr
 
 
-def test_a_twin_that_does_not_repeat_the_cpu_time_of_its_vms_is_refused(tmp_path: Path) -> None:
-    """Both VMs have as much, and a file says that one weighs a tenth."""
+@pytest.mark.parametrize(("weights", "gets"), [((100, 1000), "9"), ((100, 125), "45")])
+def test_a_twin_that_does_not_repeat_the_cpu_time_of_its_vms_is_refused(
+    weights: tuple[int, int], gets: str, tmp_path: Path
+) -> None:
+    """Both VMs have as much, and a file says that one weighs less: a tenth, or four fifths."""
     host(tmp_path, [Thread(100, "CPU 0/KVM", SPAN_NS, 0), Thread(101, "CPU 0/KVM", SPAN_NS, 0)])
-    lines = [GROUP.format(f"vm{tid}", "shares", shares) for tid, shares in ((100, 100), (101, 1000))]
+    lines = [GROUP.format(f"vm{tid}", "shares", shares) for tid, shares in zip((100, 101), weights, strict=True)]
     (tmp_path / "groups.txt").write_text("".join(lines))
-    with pytest.raises(RequestError, match=r"vm100 gets 9\.\d+ % of a CPU and had (49|50)"):
+    with pytest.raises(RequestError, match=rf"vm100 gets {gets}[\d.]*( to {gets}[\d.]*)? % of a CPU and had (49|50)"):
         _ = Twin(tmp_path).scenario
+
+
+def test_the_time_before_a_thread_began_is_no_lost_cpu_time(tmp_path: Path) -> None:
+    """Two hogs begin after 15 % of the recording; the sleeper is there all the while."""
+    begin_ns = SPAN_NS * 15 // 100
+    hogs = [Thread(100 + number, "CPU 0/KVM", SPAN_NS, 0, begin_ns) for number in range(2)]
+    made = Twin(host(tmp_path, [*hogs, Thread(110, "CPU 0/KVM", 500_000, 9_500_000)]))
+    assert [app["kind"] for app in made.scenario.to_dict()["domain"]["vm100"]["app"]] == ["hog"]
+    assert not any(" had " in note for note in made.notes)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "lost", "lost_where_records_are_missing"), [(96, False, False), (91, True, False), (70, True, True)]
+)
+def test_missing_records_of_threads_allow_a_larger_distance(
+    recorded: float, lost: bool, lost_where_records_are_missing: bool
+) -> None:
+    share = Share("b", 1, recorded, (97, 99), left_out=0, lacks_records=False)
+    assert share.is_lost == lost
+    assert replace(share, lacks_records=True).is_lost == lost_where_records_are_missing
+
+
+def test_further_replications_start_vms_in_other_orders() -> None:
+    text = """
+        run = { duration = "100ms" }
+        host = { profile = "exact", pcpus = 2, hypervisor = "kvm", scheduler = "linux-eevdf" }
+        domain.a = { weight = 400, app = [{ kind = "hog" }] }
+        domain.b = { app = [{ kind = "hog" }] }
+        domain.c = { affinity = "0", app = [{ kind = "hog" }] }
+    """
+    scenario = Scenario.from_toml(text)
+    reordered = list(_in_other_orders(scenario))
+    assert {tuple(sorted(each.domains)) for each in reordered} == {("a", "b", "c")}
+    assert len({tuple(each.domains) for each in reordered}) == 6, "all orders of three"
+    assert len({each.seed for each in reordered} | {scenario.seed}) == len(reordered) + 1
 
 
 @pytest.mark.parametrize(("name", "least"), [("bigsmall", 1), ("mixed", 2)])

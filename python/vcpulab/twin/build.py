@@ -46,6 +46,8 @@ class Made:
     """The scenario as a file, with what it was made of."""
     notes: list[str]
     """Notes on the differences between the twin and the recorded host."""
+    absent_ns: Mapping[Vcpu, int]
+    """The time at the beginning of the recording in which a thread of Linux was not there: no part of its demand."""
 
 
 def read(
@@ -153,7 +155,8 @@ def make(
     }
     head = [*_head(sources.trace.name, summary, demands, used, events), *explanations, *notes]
     commented = "".join(f"# {line}\n" for line in head) + "\n" + toml_text.document(document)
-    return Made(Scenario.from_toml(commented, "<twin>"), commented, notes)
+    absent_ns = {vcpu: history.first_ns for vcpu, history in demands.turns.items()} if sources.of_linux else {}
+    return Made(Scenario.from_toml(commented, "<twin>"), commented, notes, absent_ns)
 
 
 def _costs(demands: Demands, used: str) -> dict[str, int]:

@@ -197,7 +197,7 @@ class Twin(Answer):
             events = read_events(self._sources, first, recording, file, second, replay=self._replay)
             made = make(self._sources, recording, scheduler=self._scheduler, events=events, replay=self._replay)
         if self._sources.of_linux and self._scheduler in (None, self._sources.scheduler):
-            made.notes.extend(conservation.check(made.scenario, self._sources, recording))
+            made.notes.extend(conservation.check(made, self._sources, recording))
         return made, recording
 
     def _odd(self, recording: Recording) -> list[str]:

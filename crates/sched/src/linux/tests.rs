@@ -342,8 +342,9 @@ fn classes_decide_who_preempts() {
 /// The group of a vCPU that was never on a CPU has no queue there; the VM's group may have one that is throttled.
 #[test]
 fn no_task_is_moved_to_a_cpu_on_which_its_vm_is_throttled() {
+    let flavor = Eevdf::with_base_slice(eevdf::Rules::V6_12, Span::from_us(1400));
     let other = PcpuId(1);
-    let mut fair = Fair::new(Eevdf { base_slice: Span::from_us(1400) }, 2, Settings::DEFAULT);
+    let mut fair = Fair::new(flavor, 2, Settings::DEFAULT);
     let limit = GroupConfig { quota: Some(QUOTA), period: PERIOD, ..GroupConfig::NEW };
     let vm = fair.add_group(&limit);
     let vcpus = [CPU, other].map(|cpu| {
