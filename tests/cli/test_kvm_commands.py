@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,7 @@ from vcpulab import Scenario
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors import TOOLSTACKS, Toolstack
 from vcpulab.hypervisors.commands import commands, new_steps
-from vcpulab.hypervisors.commands import typed as command_steps
-from vcpulab.hypervisors.settings import Params, difference
 from vcpulab.hypervisors.steps import Step, script
-from vcpulab.scenario.parameters import Setter, Tools
 
 HOST = """\
 [run]
@@ -505,21 +501,13 @@ def test_back_to_what_the_kernel_has() -> None:
 
 def test_sysctls_of_older_kernels_are_in_the_unit_of_their_names() -> None:
     """Before 5.13 tunables are sysctls, in ns but for the bandwidth slice."""
-    names = {"latency_us": "kernel.sched_latency_ns", "bandwidth_slice_us": "kernel.sched_cfs_bandwidth_slice_us"}
-    tools = Tools("", setters={name: Setter("host", f"sysctl {sysctl}=") for name, sysctl in names.items()})
-
-    def steps(before: Scenario, after: Scenario) -> list[Step]:
-        change = difference(before, after)
-        params = [setting for setting in change.settings if isinstance(setting, Params)]
-        with_sysctls = (replace(setting, pool=replace(setting.pool, tools=tools)) for setting in params)
-        return command_steps(replace(change, settings=tuple(with_sysctls)))
-
-    changed = CFS.change({"host.latency_us": 10_000, "host.bandwidth_slice_us": 2_000})
-    assert sorted(texts(steps(CFS, changed), "run")) == [
+    before = Scenario.from_toml(HOST.format(scheduler='linux-cfs"\ngeneration = "5.10'))
+    changed = before.change({"host.latency_us": 10_000, "host.bandwidth_slice_us": 2_000})
+    assert sorted(texts(new_steps(before, changed), "run")) == [
         "sysctl -w kernel.sched_cfs_bandwidth_slice_us=2000",
         "sysctl -w kernel.sched_latency_ns=10000000",
     ]
-    back = steps(changed, changed.change({"host.latency_us": -1}))
+    back = new_steps(changed, changed.change({"host.latency_us": -1}))
     assert texts(back, "run") == ["sysctl -w kernel.sched_latency_ns=24000000"]
     assert texts(back, "keep") == ["rm -f /etc/sysctl.d/kernel.sched_latency_ns.conf"]
 

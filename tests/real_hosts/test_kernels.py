@@ -12,7 +12,7 @@ from support import Vcpulab
 from vcpulab.errors import VcpulabError
 from vcpulab.formats import read
 from vcpulab.formats.linux_host import Linux, read_linux
-from vcpulab.hosts.kernel import assumed_params, kernel_of, params_of, scheduler_warnings, without_missing_params
+from vcpulab.hosts.kernel import assumed_params, kernel_of, params_of, scheduler_warnings
 from vcpulab.hosts.kernel_release import release_of
 from vcpulab.hosts.kernel_rules import EEVDF_SINCE, Evidence, Sign, rules_of
 from vcpulab.hypervisors.linux import by_cpus
@@ -187,12 +187,15 @@ def test_files_of_the_scheduler_count_more_than_the_name(
     assert (scenario["host"]["scheduler"], scenario["host"]["generation"]) == (scheduler, kernel.generation)
 
 
-def test_parameters_that_a_kernel_does_not_have_are_left_out_aloud() -> None:
-    notes: list[str] = []
-    fields = {"vcpus": 2, "weight": 200, "cap": 50}
-    kept = without_missing_params(fields, "web", EEVDF, kernel_of(Linux("6.12.117")), notes)
-    assert kept == {"vcpus": 2, "weight": 200}
-    assert notes == ["web: cap = 50 is left out: linux-eevdf as in 6.12 does not have it"]
+def test_parameters_that_a_kernel_does_not_have_are_left_out_aloud(tmp_path: Path) -> None:
+    scope = "/sys/fs/cgroup/machine.slice/machine-qemu\\x2d1\\x2dweb.scope"
+    groups = f"{scope}/cpu.weight:200\n{scope}/cpu.idle:1\n"
+    scenario, notes = imported(tmp_path, vm=vm("web", 1), groups=groups, kernel="4.18.0-553.el8_10.x86_64\n")
+    assert scenario["domain"]["web"].get("idle", 0) == 0
+    assert "web: idle = 1 is left out: linux-cfs as in 5.10 does not have it" in notes
+    scenario, notes = imported(tmp_path, vm=vm("web", 1), groups=groups, kernel="6.12.117+deb13-amd64\n")
+    assert scenario["domain"]["web"]["idle"] == 1
+    assert "does not have it" not in notes
 
 
 def test_of_contradicting_files_the_newer_one_counts() -> None:
