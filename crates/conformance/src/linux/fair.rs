@@ -59,6 +59,10 @@ impl<F: Flavor> Steps for Fair<F> {
         Fair::throttle_task(self, now, cpu)
     }
 
+    fn exhaust_limit(&mut self, now: Time, cpu: PcpuId) -> bool {
+        Fair::exhaust_limit(self, now, cpu)
+    }
+
     fn task_tick(&mut self, now: Time, cpu: PcpuId) {
         Fair::task_tick(self, now, cpu);
     }

@@ -48,6 +48,10 @@ pub trait Steps {
     fn throttle_task(&mut self, _now: Time, _cpu: PcpuId) -> bool {
         false
     }
+    /// A limit stops the current task though CPU time is left. False: the task has no such limit.
+    fn exhaust_limit(&mut self, _now: Time, _cpu: PcpuId) -> bool {
+        false
+    }
     /// The tick: may raise the flag.
     fn task_tick(&mut self, now: Time, cpu: PcpuId);
     /// Time at which the running task's request ends by a timer.
@@ -494,11 +498,21 @@ impl<'a, S: Steps> Replay<'a, S> {
             (Some(Event::Switch { .. }), _) => {}
             // A limit stops the thread, which is charged once more before the switch.
             (Some(&Event::Charge(again, _)), Some(Event::Switch { in_kernel: true, .. }))
-                if again == thread =>
+                if again == thread && !line.flagged && !self.lines[at + 1].flagged =>
             {
-                self.steps.throttle_task(Time::from_ns(self.clock), CPU);
+                self.limit(line.number);
             }
             _ => self.decision(line.number, Some(thread)),
+        }
+    }
+
+    /// A limit stops the current thread as it returns to user mode: it gives way, and nothing asked for a choice.
+    fn limit(&mut self, line: usize) {
+        let now = Time::from_ns(self.clock);
+        let stops = self.steps.throttle_task(now, CPU);
+        if stops || self.steps.exhaust_limit(now, CPU) {
+            let text = |stops| if stops { "stops the thread" } else { "does not stop the thread" }.to_owned();
+            self.compare(line, "limit", stops, || [text(true), text(stops)]);
         }
     }
 
@@ -511,9 +525,8 @@ impl<'a, S: Steps> Replay<'a, S> {
                 if let Some(known) = self.tasks.get_mut(&from.0) {
                     known.queued = false;
                 }
-            } else if in_kernel || (!self.charged_flagged && !self.yielding) {
-                // Nothing asked for a choice, or the thread leaves the kernel: a limit stops the thread, if there is one.
-                self.steps.throttle_task(Time::from_ns(self.clock), CPU);
+            } else if (in_kernel || (!self.charged_flagged && !self.yielding)) && !self.flag {
+                self.limit(line.number);
             }
             if in_kernel && !self.charged_flagged {
                 // The decision reads the clock again, and charges nobody.

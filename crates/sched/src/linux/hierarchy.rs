@@ -410,6 +410,9 @@ impl<F: Flavor> Fair<F> {
             self.put_prev_set_next(None, Some(e), now);
             // The task may have joined a throttled group.
             self.need_resched.insert(cpu);
+        } else if queued && self.curr[cpu].is_none() {
+            // The task may have left a throttled group.
+            self.resched_idle_cpu(cpu);
         }
     }
 

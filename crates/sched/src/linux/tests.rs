@@ -248,8 +248,8 @@ fn holds<F: Flavor>(flavor: F, events: &[(i64, Event)]) {
 }
 
 /// Groups and limits change; at the end every task that is awake gets CPU time.
-fn survives<F: Flavor>(flavor: F, events: &[(i64, Event)]) {
-    let mut host = Driven::new(flavor);
+fn survives<F: Flavor + std::fmt::Debug>(flavor: F, events: &[(i64, Event)]) {
+    let mut host = Driven::new(flavor.clone());
     for &(after, event) in events {
         host.advance(Span::from_ns(after));
         host.happens(event);
@@ -259,7 +259,7 @@ fn survives<F: Flavor>(flavor: F, events: &[(i64, Event)]) {
     host.advance(Span::from_secs(2));
     host.check();
     for (task, before) in before.into_iter().enumerate() {
-        assert_eq!(host.ran[task] > before, host.awake[task], "task {task}");
+        assert_eq!(host.ran[task] > before, host.awake[task], "task {task} under {flavor:?}");
     }
 }
 

@@ -4,7 +4,7 @@
 //! there leaves it when it returns to user mode: a vCPU before it enters its guest. Each further task of the group is
 //! so switched to once more, for the microseconds that it takes to leave the kernel.
 
-use vcpulab_host::{CpuMask, GroupId, PcpuId, Time};
+use vcpulab_host::{CpuMask, GroupId, PcpuId, Span, Time};
 
 use super::cfs_rq::{CfsRqId, Task, TaskId};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
@@ -127,6 +127,30 @@ impl<F: Flavor> Fair<F> {
         true
     }
 
+    /// Stops a CPU's running task as if the limit around it that has the least CPU time left were used up. False: no limit stops
+    /// tasks there. For replays: the kernel stopped the task.
+    pub fn exhaust_limit(&mut self, now: Time, cpu: PcpuId) -> bool {
+        let Some(task) = self.curr[cpu].filter(|&task| !self.tasks[task].throttled) else { return false };
+        let mut around = vec![self.entities[self.tasks[task].entity].cfs_rq];
+        while let Some((_, above)) = around.last().and_then(|&q| self.cfs_rqs[q].group) {
+            around.push(self.entities[above].cfs_rq);
+        }
+        let limited = around.into_iter().filter(|&q| self.is_limited(q));
+        let least = limited.min_by_key(|&q| self.cfs_rqs[q].runtime_remaining);
+        let Some(q) = least.filter(|_| self.flavor.throttle() != Throttle::Queue) else { return false };
+        let left = &mut self.cfs_rqs[q].runtime_remaining;
+        *left = (*left).min(Span::ZERO);
+        if !self.cfs_rqs[q].throttled {
+            self.throttle_cfs_rq(q, now);
+        }
+        self.throttle_work.insert(cpu);
+        self.throttle_task(now, cpu)
+    }
+
+    fn is_limited(&self, q: CfsRqId) -> bool {
+        self.cfs_rqs[q].group.is_some_and(|(group, _)| self.groups[group].cfs_bandwidth.is_some())
+    }
+
     /// Forgets that a limit stops a task: the task blocks or moves.
     pub(super) fn dequeue_throttled_task(&mut self, task: TaskId) {
         self.tasks[task].throttled = false;
@@ -137,7 +161,7 @@ impl<F: Flavor> Fair<F> {
 
 #[cfg(test)]
 mod tests {
-    use vcpulab_host::{Class, GroupConfig, Span};
+    use vcpulab_host::{Class, GroupConfig};
 
     use super::super::eevdf::{Eevdf, Rules};
     use super::super::hierarchy::Settings;
@@ -272,6 +296,23 @@ mod tests {
             assert_eq!(host.is_throttled(), when_charged);
             assert_eq!(host.fair.need_resched(CPU), !when_charged);
             assert_eq!(host.fair.throttle_task(at(10_005), CPU), when_charged);
+        }
+    }
+
+    /// A waiting task that leaves a throttled group is chosen even if the CPU idles.
+    #[test]
+    fn a_task_that_leaves_a_throttled_group_runs() {
+        for throttle in [Throttle::Queue, Throttle::Task] {
+            let mut host = Limited::new(throttle);
+            host.fair.task_tick(at(10_000), CPU);
+            for us in [10_010, 10_020] {
+                host.fair.pick_next_task(at(us), CPU);
+                host.fair.throttle_task(at(us), CPU);
+            }
+            assert_eq!(host.fair.pick_next_task(at(10_020), CPU), None);
+            host.fair.move_to_group(at(11_000), host.tasks[0], None);
+            assert!(host.fair.need_resched(CPU));
+            assert_eq!(host.fair.pick_next_task(at(11_000), CPU), Some(host.tasks[0]));
         }
     }
 
