@@ -18,7 +18,8 @@ their files, runs what it needs, and returns an answer:
 | What would a recorded host do? | `Twin`, `Twin.score` | `Twin`, `Score` |
 
 Scenarios: `Scenario`, `Problem`; the tables of a scenario are of the types in `vcpulab.scenario.model`; `schedulers`,
-`profiles`, `schema` and `build_info` list what there is.
+`profiles`, `schema` and `build_info` list what there is, schedulers as types in `vcpulab.scenario.parameters`, profiles
+as `vcpulab.scenario.catalogue.Profile`.
 Runs: `run`, `run_many`, `Run`, `Trace`, `Jtl`.
 Questions: `compare`, `whatif`, `lint`, `explain`, `bounds`, `capacity`, `tune`, `place`, `sweep`; the `Effort` of
 each is a parameter, and it reports its `Progress`.
