@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from vcpulab.advice import deciding, starvation
+from vcpulab.advice import starvation
 from vcpulab.results.metrics import APP
 
 FILE = Path(__file__).parents[1] / "schema/verdicts.json"
@@ -12,7 +12,6 @@ FILE = Path(__file__).parents[1] / "schema/verdicts.json"
 def page() -> str:
     """The numbers, named as the constants that they are."""
     rules = {
-        "looks": deciding.LOOKS,
         "judged_by": [metric.name for metric in APP if metric.judged],
         "starving": {
             "waiting": starvation.WAITING,

@@ -516,7 +516,7 @@ class Metric:
         undefined_is: str = ...,
         undefined_is_worst: bool = False,
         accumulates: bool = False,
-        asked: bool = False,
+        in_question: bool = False,
         begun: float | None = None,
     ) -> Metric:
         """Describes a metric.
@@ -531,7 +531,7 @@ class Metric:
             undefined_is: the reason for a missing value.
             undefined_is_worst: a missing value is worse than any value.
             accumulates: the value grows with the measured time.
-            asked: the question is about this metric.
+            in_question: the question is about this metric.
             begun: of failures, the units of work that were begun before, per replication.
         """
 
@@ -654,6 +654,14 @@ def p_text(p: float) -> str:
 
 def paired(first: Sequence[float], second: Sequence[float]) -> tuple[_Interval, float | None] | None:
     """Student's test of paired differences, first minus second: the interval, and p."""
+
+def looks(stopping: Literal["stated", "decided", "timed"]) -> int:
+    """The largest number of looks at two runs.
+
+    Args:
+        stopping: the choice of the number of replications: stated before the runs, doubled while a large harm is
+            uncertain (decided), or doubled while time is left, too (timed).
+    """
 
 def holm(ps: Sequence[float]) -> list[float]:
     """P values corrected by Holm's method."""

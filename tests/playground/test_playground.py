@@ -20,7 +20,7 @@ import vcpulab
 from random_scenarios import random_scenario
 from support import HANG_S, ROOT
 from vcpulab.advice.compare import compare, in_words
-from vcpulab.advice.deciding import LOOKS
+from vcpulab.advice.deciding import looks_of
 from vcpulab.advice.starvation import Starving
 from vcpulab.results.timeline import slices
 
@@ -278,7 +278,7 @@ def test_metrics_and_differences_are_those_of_the_command_line() -> None:
     intervals = {address: str(runs[1][address]) for address in summary["address"]}
     assert len(intervals) > 50
     assert {name: value for name, value in said["metrics"].items() if name in intervals} == intervals
-    found = compare(runs[0], runs[1], looks=LOOKS)
+    found = compare(runs[0], runs[1], looks=looks_of(vcpulab.Effort()))
     verdict_of = {str(difference.address): difference.judged.verdict_text for difference in found}
     verdicts = {name: verdict_of[name] for name in said["verdicts"]}
     assert said["verdicts"] == verdicts

@@ -16,9 +16,9 @@ import pytest
 import vcpulab
 from random_scenarios import random_scenario
 from support import HANG_S
-from vcpulab import Run, Scenario
+from vcpulab import Effort, Run, Scenario
 from vcpulab.advice.compare import compare, in_words
-from vcpulab.advice.deciding import LOOKS
+from vcpulab.advice.deciding import looks_of
 from vcpulab.advice.starvation import Starving
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,7 +135,7 @@ def _on_the_page(pairs: list[tuple[Run, Run]]) -> list[list[str]]:
 
 
 def _by_the_front(before: Run, after: Run) -> list[str]:
-    return in_words(compare(before, after, looks=LOOKS), Starving.between(before, after).lines())
+    return in_words(compare(before, after, looks=looks_of(Effort())), Starving.between(before, after).lines())
 
 
 def test_every_line_is_that_of_the_command_line() -> None:

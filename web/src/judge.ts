@@ -41,6 +41,9 @@ export interface Judgement {
   lines: string[];
 }
 
+/** The choice of the number of replications that p values are corrected for: that of `vcpulab compare` without options. */
+const STOPPING = "decided";
+
 /** Asks the engine: a command and its input, answered in JSON. */
 export type Ask = <Answer>(args: readonly string[], input: unknown) => Promise<Answer>;
 
@@ -55,22 +58,22 @@ export async function judge(ask: Ask, before: Run | null, run: Run): Promise<Jud
   const begun = unitsBegun(before ?? run);
   // Lines tell first what is first here.
   const all = new Map([...(old ?? []), ...[...now].filter(([name]) => !old?.has(name))]);
-  const asked = [...all].map(([name, one]) => {
+  const questions = [...all].map(([name, one]) => {
     const { metric, of, domain, thing, isClient } = one;
     return {
       ...metric,
       name,
       kind: of,
       domain,
-      asked: of === "app" && rules.judged_by.includes(metric.name) && (isClient || !clients),
+      in_question: of === "app" && rules.judged_by.includes(metric.name) && (isClient || !clients),
       begun: metric.name === "failed" ? (begun.get(thing) ?? null) : null,
       before: old?.get(name)?.values ?? null,
       after: now.get(name)?.values ?? null,
     };
   });
   const lengths = [(before ?? run).scenario.seconds, run.scenario.seconds];
-  const answer = await ask<{ metrics: Judged[]; lines: string[] }>(["judge"], { metrics: asked, lengths, looks: rules.looks });
-  const metrics = new Map(answer.metrics.map((one, index) => [asked[index]?.name ?? "", one]));
+  const answer = await ask<{ metrics: Judged[]; lines: string[] }>(["judge"], { metrics: questions, lengths, stopping: STOPPING });
+  const metrics = new Map(answer.metrics.map((one, index) => [questions[index]?.name ?? "", one]));
   return { now, before: old, metrics, lines: before === null ? [] : wording(before, run, answer.lines) };
 }
 

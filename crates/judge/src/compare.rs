@@ -27,7 +27,7 @@ pub struct Lengths {
 
 /// Compares metrics, and corrects their p values for their number and for the number of looks that may be taken.
 ///
-/// Each family is corrected alone: metrics that were asked for, others with a good direction, and others without; so a
+/// Each family is corrected alone: metrics of the question, others with a good direction, and others without; so a
 /// table of a thousand metrics takes nothing from the answer to the question. A metric for which having no value is worst
 /// needs no test where one run has values and the other has none in most replications. `None`: a metric has no pair of values.
 pub fn compare(measured: Vec<Measured>, lengths: Lengths, looks: u32) -> Vec<Option<Comparison>> {
@@ -39,7 +39,7 @@ pub fn compare(measured: Vec<Measured>, lengths: Lengths, looks: u32) -> Vec<Opt
         let comparison = one_sided.or_else(|| {
             let (comparison, p) = difference(measured)?;
             if let Some(p) = p {
-                let family = 2 * usize::from(comparison.metric.asked)
+                let family = 2 * usize::from(comparison.metric.in_question)
                     + usize::from(comparison.metric.better.is_some());
                 families[family].push((index, bonferroni(p, looks)));
             }

@@ -3,7 +3,7 @@
 //! Both runs have the same seed, so replication i of one meets the same arrivals and sizes as replication i of the other
 //! (common random numbers). Differences are taken replication by replication, with Student's interval of their mean (Law 2015,
 //! "Simulation modeling and analysis", sections 10.2 and 11.2). [`compare`] corrects each p value for the number of metrics of
-//! its family ([`holm`]) and for the number of looks ([`bonferroni`]), and makes one [`Comparison`] of each metric, which
+//! its family ([`holm`]) and for the number of looks ([`Stopping`], [`bonferroni`]), and makes one [`Comparison`] of each metric, which
 //! knows whether its difference matters. [`words`] puts comparisons into lines of text.
 //!
 //! ```
@@ -19,6 +19,7 @@ mod compare;
 mod comparison;
 mod corrections;
 mod interval;
+mod looks;
 mod metric;
 mod numbers;
 pub mod student;
@@ -30,6 +31,7 @@ pub use compare::{Lengths, Measured, compare};
 pub use comparison::{Comparison, NoValue, Verdict};
 pub use corrections::{bonferroni, holm};
 pub use interval::{CONFIDENCE, Difference, Interval, paired};
+pub use looks::Stopping;
 pub use metric::{Better, Kind, Metric};
 pub use numbers::number;
 pub use sum::sum;

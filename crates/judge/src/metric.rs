@@ -50,7 +50,7 @@ pub struct Metric {
     /// `true`: the value grows with the measured time.
     pub accumulates: bool,
     /// `true`: the question is about this metric, so other metrics do not weaken its evidence.
-    pub asked: bool,
+    pub in_question: bool,
     /// Of failures: the units of work that were begun before, per replication; `None`: no failures.
     pub begun: Option<f64>,
 }

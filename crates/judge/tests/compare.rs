@@ -20,7 +20,7 @@ fn metric(name: &str, better: Option<Better>) -> Metric {
         undefined_is: "it never ran".to_owned(),
         undefined_is_worst: false,
         accumulates: false,
-        asked: false,
+        in_question: false,
         begun: None,
     }
 }
@@ -144,8 +144,8 @@ proptest! {
     fn the_question_is_not_weakened_by_other_metrics(
         after in prop::collection::vec(0.0..200.0f64, 6), others in 0usize..50, looks in 1u32..8,
     ) {
-        let asked = Metric { asked: true, ..metric("a.b", Some(Better::Lower)) };
-        let mut all = vec![measured(asked, &BASE, &after)];
+        let question = Metric { in_question: true, ..metric("a.b", Some(Better::Lower)) };
+        let mut all = vec![measured(question, &BASE, &after)];
         all.extend((0..others).map(|_| measured(metric("c.d", Some(Better::Lower)), &BASE, &times(1.01))));
         let found = compare(all, SAME_LENGTH, looks);
         let p = paired(&after, &BASE).unwrap().p.unwrap();

@@ -5,7 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use vcpulab_judge::{self as judge, Better, Kind, Lengths, Measured, NoValue, Verdict, student, words};
+use vcpulab_judge::{
+    self as judge, Better, Kind, Lengths, Measured, NoValue, Stopping, Verdict, student, words,
+};
 
 type Values = Vec<Option<f64>>;
 type Interval = (f64, Option<f64>, usize, Option<f64>);
@@ -46,6 +48,12 @@ pub fn paired(first: Vec<f64>, second: Vec<f64>) -> Option<(Interval, Option<f64
 #[pyfunction]
 pub fn holm(ps: Vec<f64>) -> Vec<f64> {
     judge::holm(&ps)
+}
+
+/// The largest number of looks, by the choice of the number of replications.
+#[pyfunction]
+pub fn looks(stopping: &str) -> PyResult<u32> {
+    named(&STOPPINGS, "stopping", stopping).map(Stopping::looks)
 }
 
 /// The probability that Student's t is at most `t`.
@@ -95,6 +103,8 @@ const KINDS: [(&str, Kind); 5] = [
     ("host", Kind::Host),
     ("pcpu", Kind::Pcpu),
 ];
+const STOPPINGS: [(&str, Stopping); 3] =
+    [("stated", Stopping::Stated), ("decided", Stopping::Decided), ("timed", Stopping::Timed)];
 const DIRECTIONS: [(&str, Better); 2] = [("higher", Better::Higher), ("lower", Better::Lower)];
 
 fn named<T: Copy>(table: &[(&str, T)], field: &str, word: &str) -> PyResult<T> {
@@ -116,7 +126,7 @@ impl Metric {
     #[new]
     #[pyo3(signature = (
         name, kind, domain, unit, better = None, whole = None, undefined_is = String::new(), undefined_is_worst = false,
-        accumulates = false, asked = false, begun = None
+        accumulates = false, in_question = false, begun = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "each is given by its name")]
     fn new(
@@ -129,7 +139,7 @@ impl Metric {
         undefined_is: String,
         undefined_is_worst: bool,
         accumulates: bool,
-        asked: bool,
+        in_question: bool,
         begun: Option<f64>,
     ) -> PyResult<Self> {
         let kind = named(&KINDS, "kind", kind)?;
@@ -144,7 +154,7 @@ impl Metric {
             undefined_is,
             undefined_is_worst,
             accumulates,
-            asked,
+            in_question,
             begun,
         }))
     }
@@ -155,7 +165,7 @@ impl Metric {
         let metric = self.0.clone();
         let described = (metric.name, word(&KINDS, kind), metric.domain, metric.unit);
         let judged = (better.map(|better| word(&DIRECTIONS, better)), metric.whole, metric.undefined_is);
-        let rest = (metric.undefined_is_worst, metric.accumulates, metric.asked, metric.begun);
+        let rest = (metric.undefined_is_worst, metric.accumulates, metric.in_question, metric.begun);
         let all = described.into_pyobject(py)?.add(judged)?.add(rest)?;
         Ok(all.cast_into::<PyTuple>()?.unbind())
     }

@@ -34,7 +34,7 @@ mod _engine {
     use super::error::Rejected;
     #[pymodule_export]
     use super::judge::{
-        Comparison, Metric, compare, comparison_lines, f_tail, holm, interval, interval_text,
+        Comparison, Metric, compare, comparison_lines, f_tail, holm, interval, interval_text, looks,
         median_interval, number_text, p_text, paired, t_cdf, t_quantile, verdict_text,
     };
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! Two runs judged: what `vcpulab compare` says of the metrics that the other side has computed.
 
 use serde::{Deserialize, Serialize};
-use vcpulab_judge::{Interval, Kind, Lengths, Measured, Metric, Verdict, compare, number, words};
+use vcpulab_judge::{Interval, Kind, Lengths, Measured, Metric, Stopping, Verdict, compare, number, words};
 
 /// Metrics of a run, or of two.
 #[derive(Deserialize)]
@@ -9,8 +9,8 @@ pub struct Runs {
     metrics: Vec<Values>,
     /// The measured time of both runs, s.
     lengths: (f64, f64),
-    /// The number of looks that p values are corrected for.
-    looks: u32,
+    /// The choice of the number of replications, by which p values are corrected.
+    stopping: Stopping,
 }
 
 /// A metric with its values in each replication; `None` in place of a list: the run does not have the metric.
@@ -70,7 +70,7 @@ pub fn judged(runs: Runs) -> Judgement {
         }
     }
     let lengths = Lengths { before: runs.lengths.0, after: runs.lengths.1 };
-    let comparisons = compare(measured, lengths, runs.looks);
+    let comparisons = compare(measured, lengths, runs.stopping.looks());
     for (place, comparison) in places.into_iter().zip(&comparisons) {
         metrics[place].comparison = comparison.as_ref().map(|comparison| Shown {
             verdict: comparison.verdict,

@@ -4,7 +4,7 @@
 //! * `vcpulab-wasm facts`: the schedulers with their parameters, the schema, and a scenario to start from.
 //! * `vcpulab-wasm check < {"text": …}`: what is wrong with a scenario or doubtful, and what it says with every default.
 //! * `vcpulab-wasm edit < {"text": …, "edits": …}`: its text with other settings, without what another scheduler does not have.
-//! * `vcpulab-wasm judge < {"metrics": …, "lengths": …, "looks": …}`: what is said of metrics of a run, or of two: see [`judgement`].
+//! * `vcpulab-wasm judge < {"metrics": …, "lengths": …, "stopping": …}`: what is said of metrics of a run, or of two: see [`judgement`].
 //! * `vcpulab-wasm run REPLICATION [trace] < {"text": …}`: one replication; its tables as [`answer`] writes them.
 //!
 //! The input begins with a line of JSON. A scenario may name policies that are not built in: their declarations are in `policies` beside its text,

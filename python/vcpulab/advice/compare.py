@@ -237,7 +237,7 @@ def judged_metric(
         undefined_is=metric.undefined_is,
         undefined_is_worst=metric.undefined_is_worst,
         accumulates=metric.accumulates,
-        asked=address.name in question,
+        in_question=address.name in question,
         begun=work_begun.get(address.thing) if metric.quantity is Quantity.FAILURES else None,
     )
 

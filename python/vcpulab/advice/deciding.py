@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vcpulab import _engine
 from vcpulab._work.effort import Effort
 from vcpulab._work.progress import Progress
 from vcpulab.advice.compare import Comparison, compare
@@ -22,10 +23,6 @@ from vcpulab.scenario.scenario import Scenario
 
 PRECISION = 0.1
 """Half the width of an interval that is narrow enough to decide, as a fraction of the value before."""
-LOOKS = 3
-"""The largest number of looks without a time limit: at most four times the replications ..."""
-LOOKS_IN_TIME = 8
-"""... and with a time limit."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ def decide(
         KeyboardInterrupt: the work was cancelled before both runs had enough replications to compare.
     """
     metrics = None if metrics is None else list(metrics)
-    looks = 1 if effort.replications is not None else LOOKS if effort.seconds is None else LOOKS_IN_TIME
+    looks = looks_of(effort)
     precision = PRECISION if effort.precision is None else effort.precision
     n, first_doubt = before.replications, None
     comparisons: list[Comparison] = []
@@ -132,6 +129,18 @@ def decide(
         if not doubt or late:
             break
     return old, new, comparisons, Added(n, n << look, tuple(first_doubt or ()), tuple(doubt))
+
+
+def looks_of(effort: Effort) -> int:
+    """The largest number of looks at two runs, by the engine's rule.
+
+    Examples:
+        >>> looks_of(Effort(replications=5)), looks_of(Effort()), looks_of(Effort(seconds=60))
+        (1, 3, 8)
+    """
+    if effort.replications is not None:
+        return _engine.looks("stated")
+    return _engine.looks("decided" if effort.seconds is None else "timed")
 
 
 def uncertain_harm(comparisons: Sequence[Comparison], before: Run, precision: float) -> list[Comparison]:
