@@ -18,7 +18,8 @@
 //! | `throttle` | `throttle_cfs_rq`, `unthrottle_cfs_rq`, `throttle_cfs_rq_work`, `throttled_limbo_list` |
 //! | `hrtick` | `hrtick_start_fair`, `hrtick_update`, `hrtick_clear` |
 //! | `timeline` | `set_next_buddy`, `clear_buddies`, `account_entity_enqueue` |
-//! | `task_group`, `bandwidth` | `task_group`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `unthrottle_cfs_rq`, `distribute_cfs_runtime` |
+//! | `task_group`, `bandwidth` | `task_group`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `distribute_cfs_runtime` |
+//! | `throttle` | `throttle_cfs_rq`, `unthrottle_cfs_rq`, `tg_throttle_down`, `tg_unthrottle_up`; `throttled_limbo_list` |
 //! | `load_weight` | `load_weight`, `sched_prio_to_weight`, `calc_delta_fair` |
 //! | `pelt`, `load_avg` | PELT; `update_load_avg`, `update_tg_load_avg`, `update_cfs_group`, `task_h_load` |
 //! | `select_cpu`, `idle_scan`, `wakee_flips` | `select_task_rq`, `wake_affine`, `wake_wide`, `select_idle_sibling`, `select_idle_core`, `select_idle_cpu` |
