@@ -15,11 +15,10 @@
 //! | `hierarchy` | `dequeue_task`, `dequeue_entities`, `cfs_rq_of`, `task_tick`, `yield_task`, `yield_to` |
 //! | `pick_next_task` | `pick_next_task`, `put_prev_entity`, `set_next_entity`, `wakeup_preempt`, `need_resched` |
 //! | `flat` | one queue for each CPU (7.3): effective weights |
-//! | `throttle` | `throttle_cfs_rq`, `unthrottle_cfs_rq`, `throttle_cfs_rq_work`, `throttled_limbo_list` |
+//! | `throttle` | `throttle_cfs_rq`, `unthrottle_cfs_rq`, `tg_throttle_down`, `tg_unthrottle_up`, `throttled_limbo_list` |
 //! | `hrtick` | `hrtick_start_fair`, `hrtick_update`, `hrtick_clear` |
 //! | `timeline` | `set_next_buddy`, `clear_buddies`, `account_entity_enqueue` |
 //! | `task_group`, `bandwidth` | `task_group`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `distribute_cfs_runtime` |
-//! | `throttle` | `throttle_cfs_rq`, `unthrottle_cfs_rq`, `tg_throttle_down`, `tg_unthrottle_up`; `throttled_limbo_list` |
 //! | `load_weight` | `load_weight`, `sched_prio_to_weight`, `calc_delta_fair` |
 //! | `pelt`, `load_avg` | PELT; `update_load_avg`, `update_tg_load_avg`, `update_cfs_group`, `task_h_load` |
 //! | `select_cpu`, `idle_scan`, `wakee_flips` | `select_task_rq`, `wake_affine`, `wake_wide`, `select_idle_sibling`, `select_idle_core`, `select_idle_cpu` |
@@ -40,7 +39,7 @@
 //! | `sched_avg` | `Entity::load_avg`, `CfsRq::load_avg`; utilization of a CPU: `Linux::util_avg` |
 //! | `cpu.weight`, `cpu.max` | `Fair::set_weight`, `Fair::set_bandwidth` |
 //! | `enqueue_task_fair` | `Fair::enqueue_entities` |
-//! | `throttle_cfs_rq` | `Fair::throttle_cfs_rq` |
+//! | `throttle_cfs_rq_work` | `Fair::throttle_task` |
 //! | `sched_cfs_period_timer`, `sched_cfs_slack_timer` | `Fair::period_timer`, `Fair::slack_timer` |
 //! | `sched_group`, `sd_llc` | `SchedDomain::groups`, `SchedDomains::llc` |
 //! | `select_task_rq` of a new thread, of a real-time thread | `Linux::select_task_rq_fork`, `Linux::select_task_rq_rt` |
