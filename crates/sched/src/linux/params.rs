@@ -510,7 +510,15 @@ impl Tuned for Eevdf {
         (eevdf!("7.0", since & [("7.0", 0), ("6.19", 1)]), eevdf::Rules::V7_0),
         (eevdf!("7.1", since & [("7.1", 0)]), eevdf::Rules::V7_1),
         (eevdf!("7.2", since & [("7.2", 0)]), eevdf::Rules::V7_2),
-        (eevdf!("7.3", since & [("7.3", 0)]), eevdf::Rules::V7_3),
+        (
+            generation!(
+                "7.3", since &[("7.3", 0)], idle [IDLE], burst [GLOBAL_BURST],
+                MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
+                BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
+                CGROUP_MODE => "/sys/kernel/debug/sched/cgroup_mode"
+            ),
+            eevdf::Rules::V7_3,
+        ),
     ];
 
     fn new(rules: eevdf::Rules, given: &Params, cpus: u32) -> Self {
@@ -535,6 +543,14 @@ mod tests {
         let cfs = Cfs::new(cfs::Rules::V6_1, &Params::new(), 8);
         let of = [cfs.latency, cfs.min_granularity, cfs.wakeup_granularity].map(|span| span / US);
         assert_eq!(of, [24_000, 3_000, 4_000]);
+    }
+
+    #[test]
+    fn groups_have_a_mode_from_7_3_on() {
+        let with_mode =
+            |(generation, _): &&(Generation, eevdf::Rules)| generation.params.contains(&CGROUP_MODE);
+        let names: Vec<_> = Eevdf::GENERATIONS.iter().filter(with_mode).map(|(of, _)| of.name).collect();
+        assert_eq!(names, ["7.3"]);
     }
 
     #[test]
