@@ -2,9 +2,7 @@
 
 mod recorded;
 
-use std::path::Path;
-
-use recorded::{BUNDLED, read, read_folder};
+use recorded::{BUNDLED, read};
 use vcpulab_conformance::linux::{Recording, judged};
 use vcpulab_sched::linux::{KernelFacts, KernelRelease};
 
@@ -49,10 +47,8 @@ fn under_the_rules_of_another_release_a_recording_fails() {
     }
 }
 
-/// Recordings of Debian's kernel 5.10.223, made like the bundled ones.
 #[test]
 fn decisions_of_5_10_follow_its_own_rules() {
-    let read = |name: &str| read_folder(&Path::new("tests/recordings").join(name));
     let judge = |recording: &Recording| {
         let judged = judged(recording).expect("it is of one CPU");
         (judged.scheduler, judged.outcome.differing)

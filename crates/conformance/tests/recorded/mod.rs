@@ -7,7 +7,9 @@ use std::path::Path;
 use vcpulab_conformance::linux::{Recording, Texts};
 
 /// Their folders.
-pub const BUNDLED: [&str; 14] = [
+pub const BUNDLED: [&str; 16] = [
+    "5.10-cfs-nested",
+    "5.10-cfs-quota40",
     "6.1-cfs-nested",
     "6.1-cfs-quota40",
     "6.1-cfs-sleepers",
@@ -26,12 +28,7 @@ pub const BUNDLED: [&str; 14] = [
 
 /// Reads one of them.
 pub fn read(name: &str) -> Recording {
-    read_folder(&Path::new("../../python/vcpulab/data/linux").join(name))
-}
-
-/// Reads the recording in a folder, whose path is relative to the crate.
-pub fn read_folder(folder: &Path) -> Recording {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/vcpulab/data/linux").join(name);
     let text = |file: &str| read_to_string(folder.join(file)).expect("it is there");
     let packed = File::open(folder.join("trace.txt.gz")).expect("it is there");
     let mut trace = String::new();
