@@ -21,7 +21,7 @@ NOT_IN_COMPLETE = {"Domain.count", "Client.file_size"}
 """Fields that the engine resolves into others."""
 OPTIONAL = {
     "Run": {"profiler"},
-    "Host": {"topology", "pcpus_per_socket", "drivers", "halt_poll_us", "cgroups"},
+    "Host": {"topology", "pcpus_per_socket", "drivers", "halt_poll_us", "cgroups", "isolated_cpus", "nohz_full"},
     "Nic": {"driver_domain", "vcpu", "pcpu"},
     "Disk": {"driver_domain", "vcpu", "pcpu"},
     "Cgroup": {"cpus"},

@@ -219,14 +219,14 @@ def test_real_time_vcpus_on_shared_pcpus() -> None:
     found = on(it)["real-time-vcpus"]
     assert found.changes == {"domain.rt.sched_policy": None}
     assert "SCHED_FIFO on pCPU 0, which are not theirs alone" in found.reason
-    assert vcpulab.run(it)["rt.gotten"].mean > 99 > fixed(it, found)["rt.gotten"].mean + 5
+    assert vcpulab.run(it)["rt.gotten"].mean > 94 > fixed(it, found)["rt.gotten"].mean + 5
     alone = {**domains, "other": busy(1, affinity="1"), "third": busy(1, affinity="1")}
     assert "real-time-vcpus" not in on(scenario(alone))
 
 
 def test_a_starved_vhost_thread_is_told_of_its_vm() -> None:
     domains = {"rt": busy(2, sched_policy="fifo"), "web": web(1, "100us")}
-    found = on(scenario(domains, asked(500)))
+    found = on(scenario(domains, asked(500), fair_server_runtime_us=0))
     assert "web" in found["starved"].path
 
 

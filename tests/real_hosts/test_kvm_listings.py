@@ -165,13 +165,13 @@ def test_all_that_xml_says_is_taken_or_named(tmp_path: Path) -> None:
     web = scenario["domain"]["web"]
     assert (web["memory_nodes"], web["cgroup"]) == (1, "machine.slice/machine-gold.slice")
     assert web["affinity"] == ["2", "6-7"]
+    assert web["threads_per_core"] == 2
     for note in (
         "web: 3 I/O threads; a scenario has one",
         "web: its I/O threads are pinned to different CPUs",
         "web: pinned to CPUs 8-9, which are not online here",
         "web: no field of a scenario says <emulatorsched>",
         "web: no field of a scenario says <numatune>: <memnode cellid='0'",
-        "web: no field of a scenario says 2 threads per core",
         "web: no field of a scenario says what its disks and network interfaces do",
     ):
         assert note in notes

@@ -193,7 +193,7 @@ def test_files_of_groups_as_tail_and_cat_print_them(text: str, tmp_path: Path) -
 
 
 def test_values_of_groups_that_no_field_says_are_named(tmp_path: Path) -> None:
-    files = {"cpu.weight": "-5", "cpu.max": "-7 1", "cpu.uclamp.max": "50.00", "cpuset.cpus.partition": "isolated"}
+    files = {"cpu.weight": "-5", "cpu.max": "-7 1", "cpu.uclamp.max": "50.00", "cpuset.cpus.partition": "root"}
     text = "".join(f"/sys/fs/cgroup/{SCOPE}/{name}:{value}\n" for name, value in files.items())
     _, notes = imported(tmp_path, groups=text, vms=vm("web", 3))
     assert all(f"web: {name} of /{SCOPE} is `{value}`" in notes for name, value in files.items())
@@ -207,11 +207,10 @@ def test_groups_of_vms_that_no_listing_has_are_named(tmp_path: Path) -> None:
     assert f"/{second}; left out" in imported(tmp_path, tree=tree, vms=vm("web", 3))[1]
 
 
-def test_isolated_cpus_and_settings_without_a_field_are_named(tmp_path: Path) -> None:
-    listing = "/proc/cmdline:ro isolcpus=2-3\n/proc/sys/kernel/sched_rt_runtime_us:-1\n/proc/7/task/8/schedstat:1 2 3\n"
+def test_settings_without_a_field_are_named(tmp_path: Path) -> None:
+    listing = "/proc/sys/kernel/sched_rr_timeslice_ms:100\n/proc/7/task/8/schedstat:1 2 3\n"
     _, notes = imported(tmp_path, linux=listing, vms=vm("web", 3))
-    assert "no field of a scenario says isolcpus=2-3: here threads are balanced among these CPUs" in notes
-    assert "/proc/sys/kernel/sched_rt_runtime_us = -1, /proc/7/task/8/schedstat = 1 2 3; left out" in notes
+    assert "/proc/sys/kernel/sched_rr_timeslice_ms = 100, /proc/7/task/8/schedstat = 1 2 3; left out" in notes
 
 
 def test_values_that_a_scenario_refuses_are_in_the_file_that_has_them(tmp_path: Path) -> None:

@@ -104,3 +104,20 @@ def test_idle_threads_in_a_group_of_the_usual_weight() -> None:
         assert longest_wait_ms(run("linux-idle-policy", policy), "player") == approx(ms, abs=0.05)
         hogs = run("linux-idle-policy", policy | {"domain.player.app": [{"kind": "hog"}]})
         assert gotten(hogs, "background", "player") == approx((50.0, 50.0), abs=0.05)
+
+
+@BOTH
+def test_a_spinning_vm_of_sched_fifo(policy: dict[str, Any]) -> None:
+    assert gotten(run("linux-fifo", policy), "spinner", "shop") == approx((95, 5), abs=0.1)
+
+
+def test_a_spinning_vm_of_sched_fifo_without_a_limit() -> None:
+    for changes in (CFS | {"host.rt_runtime_us": -1}, EEVDF | {"host.fair_server_runtime_us": 0}):
+        assert gotten(run("linux-fifo", changes), "spinner", "shop") == approx((100, 0))
+
+
+@BOTH
+def test_isolated_cpus(policy: dict[str, Any]) -> None:
+    assert gotten(run("linux-isolated", policy), "telecom", "web") == approx((100, 200), abs=0.1)
+    pinned = policy | {"domain.telecom.affinity": ["2", "3", "4", "5"]}
+    assert gotten(run("linux-isolated", pinned), "telecom", "web") == approx((400, 200), abs=0.1)

@@ -1,6 +1,8 @@
 //! A host to be brought up: its pCPUs, domains and vCPUs, and the toolstack's actions.
 
-use crate::{Bound, Costs, CpuMask, GroupConfig, Hardware, Params, PoolId, Span, ThreadConfig, TimedAction};
+use crate::{
+    Bound, Costs, CpuMask, GroupConfig, Hardware, Isolation, Params, PoolId, Span, ThreadConfig, TimedAction,
+};
 
 /// A vCPU to be created.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -110,6 +112,8 @@ pub struct HostConfig {
     pub domains: Vec<DomainConfig>,
     /// The control groups of a host of Linux, each after the one around it.
     pub groups: Vec<GroupConfig>,
+    /// The pCPUs that the kernel of a host of Linux leaves alone.
+    pub isolation: Isolation,
     /// The order in which new vCPUs come to their affinity.
     pub creation: Creation,
     /// The toolstack's actions.

@@ -1,7 +1,7 @@
 //! Control groups and threads, as a host of Linux has them: what its schedulers know of a vCPU beside its affinity. Those of
 //! Xen look at nothing here.
 
-use crate::{DomId, GroupId, PartId, Span};
+use crate::{CpuMask, DomId, GroupId, PartId, Span};
 
 /// A control group with the controller `cpu`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,15 @@ impl GroupConfig {
     pub fn takes_burst(quota: Option<Span>, burst: Span) -> bool {
         quota.is_none_or(|quota| burst <= quota)
     }
+}
+
+/// The pCPUs that a kernel of Linux leaves alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Isolation {
+    /// The pCPUs in no scheduling domain (`isolcpus=`, isolated partitions of cpusets): balancing ignores them.
+    pub isolated: CpuMask,
+    /// The pCPUs whose tick stops while they have one task (`nohz_full=`).
+    pub nohz_full: CpuMask,
 }
 
 /// Statistics of limits, as in `cpu.stat`, summed over a domain's groups.

@@ -13,8 +13,8 @@ use crate::topology::Topology;
 use crate::units::Units;
 use crate::vcpu::Vcpu;
 use crate::{
-    CpuMask, Creation, DomId, GroupConfig, HostConfig, NEVER, PcpuId, PoolId, Span, Table, ThreadConfig,
-    Throttling, Time, TimerId, VcpuId,
+    CpuMask, Creation, DomId, GroupConfig, HostConfig, Isolation, NEVER, PcpuId, PoolId, Span, Table,
+    ThreadConfig, Throttling, Time, TimerId, VcpuId,
 };
 
 /// The state of a host. [Observers](crate::views::observer) read it; policies have a
@@ -27,6 +27,7 @@ pub struct HostState {
     pub(crate) topology: Topology,
     pub(crate) creation: Creation,
     pub(crate) groups: Vec<GroupConfig>,
+    pub(crate) isolation: Isolation,
     /// Threads by vCPU of a domain.
     pub(crate) threads: Vec<ThreadConfig>,
     pub(crate) throttling: Table<DomId, Throttling>,
@@ -127,6 +128,7 @@ impl HostState {
             topology,
             creation: config.creation,
             groups: config.groups.clone(),
+            isolation: config.isolation,
             threads: config
                 .domains
                 .iter()

@@ -6,11 +6,12 @@ mod refused;
 pub(crate) mod right;
 
 use proptest::prelude::*;
-use vcpulab_host::Scope;
+use vcpulab_host::{CpuMask, Scope};
 use vcpulab_sched::policies;
 
 use crate::tests::right::right;
 use crate::text::defaults::default_value;
+use crate::text::units::CpuList;
 use crate::{Outside, Scenario, schema, starter};
 
 /// The smallest scenario, with something put in.
@@ -349,6 +350,20 @@ fn weights_have_the_range_of_the_hosts_control_groups() {
     assert!(xen.contains("only a KVM host has this"), "{xen}");
 }
 
+/// Threads that may run everywhere keep off isolated pCPUs, as toolstacks leave them out; an affinity that names them stays.
+#[test]
+fn isolated_pcpus_are_for_threads_that_name_them() {
+    let text = "[host]\nhypervisor = \"kvm\"\nscheduler = \"linux-eevdf\"\npcpus = 8\nisolated_cpus = \"4-7\"\n\
+        [domain.free]\nvcpus = 2\nnic = {}\n[domain.all]\naffinity = \"all\"\n[domain.pinned]\naffinity = \"3-5\"\n\
+        [domain.agent]\ndaemon = true\n";
+    let scenario = Scenario::parse(text, "f").unwrap();
+    let ranges = |mask: &Option<CpuMask>| mask.as_ref().map(|mask| CpuList::from(mask).to_string());
+    let affinities: Vec<_> =
+        scenario.domains.iter().map(|domain| ranges(&domain.affinity[0]).unwrap()).collect();
+    assert_eq!(affinities, ["0-3", "0-3", "3-5", "0-3", "0-3"], "the last is the host's: a vhost thread");
+    assert_eq!(Scenario::parse(&scenario.to_toml(), "again"), Ok(scenario));
+}
+
 #[test]
 fn work_that_was_assumed_stays_so_when_written() {
     let with_apps =
@@ -487,6 +502,8 @@ pcpus = 8
 toolstack = "proxmox"
 halt_poll_us = 50
 polls_recorded = true
+isolated_cpus = "6-7"
+nohz_full = "5-7"
 [cgroup."machine.slice"]
 weight = 300
 [cgroup."system.slice"]
@@ -503,6 +520,7 @@ kind = "ssd"
 pcpu = 2
 [domain.web]
 vcpus = 2
+threads_per_core = 2
 nic = { device = "eth1" }
 disk = {}
 emulator_affinity = "0-1"
@@ -546,8 +564,8 @@ fn a_kvm_host_has_the_threads_that_serve_its_vms() {
     let host = &scenario.domains[own];
     assert_eq!((host.name.as_str(), host.number, host.vcpus()), ("host", 0, 5));
     let pinned: Vec<_> = host.affinity.iter().map(|mask| mask.map(|mask| mask.to_string())).collect();
-    let [two, one] = [Some("0-1".to_owned()), Some("2".to_owned())];
-    assert_eq!(pinned, [two.clone(), two, None, one, None]);
+    let [two, one, balanced] = ["0-1", "2", "0-5"].map(|cpus| Some(cpus.to_owned()));
+    assert_eq!(pinned, [two.clone(), two, balanced.clone(), one, balanced], "not on isolated pCPUs");
     let served = |name: &str| {
         let vm = scenario.domains.iter().find(|domain| domain.name == name).unwrap();
         let nic = vm.nic.as_ref().map(|nic| (nic.driver, nic.driver_vcpu));

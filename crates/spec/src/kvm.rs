@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use vcpulab_host::{Class, CpuMask, DomId, GroupConfig, Span};
+use vcpulab_host::{Class, CpuMask, DomId, GroupConfig, Isolation, Span};
 
 use crate::limits::CGROUP_WEIGHTS;
 
@@ -53,6 +53,8 @@ pub struct KvmSpec {
     pub polls_recorded: bool,
     /// The control groups besides those that VMs and daemons have, as in the file.
     pub cgroups: Vec<CgroupSpec>,
+    /// The pCPUs that its kernel leaves alone.
+    pub isolation: Isolation,
 }
 
 /// A control group that a scenario names.

@@ -91,6 +91,8 @@ pub struct VmSpec {
     pub iothread_affinity: Option<CpuMask>,
     /// The number of its I/O threads; 0: the emulator does the work of its disk.
     pub iothreads: u32,
+    /// The number of threads of each core, as its guest is told.
+    pub threads_per_core: u32,
 }
 
 impl VmSpec {

@@ -19,7 +19,7 @@ def quota_us(us: int) -> int:
 
 _CONFIGURATION = (
     *("vcpus", "params", "shares", "vcpu_pins", "emulator_pin", "iothread_pins", "iothread_pin", "iothreads"),
-    *("scheduling", "memory_nodes", "partition", "omitted"),
+    *("scheduling", "memory_nodes", "partition", "threads_per_core", "omitted"),
 )
 """The fields that come from the configuration of a machine, not from its state."""
 
@@ -58,6 +58,8 @@ class Machine:
     """The host's nodes that its memory is bound to."""
     partition: str | None = None
     """libvirt's resource partition: `/machine/gold`."""
+    threads_per_core: int | None = None
+    """The number of threads of each core, as the guest is told."""
     cpu_ns: dict[float, int] = field(default_factory=dict)
     """The CPU time since the machine began, by the time of reading, s."""
     vcpu_ns: dict[tuple[float, int], int] = field(default_factory=dict)

@@ -12,15 +12,19 @@ from vcpulab.formats.sources import lines_of
 
 _TID = ("TID", "LWP", "SPID")
 _ROWS_MAX = 200_000
+DEADLINE = "deadline"
+"""`SCHED_DEADLINE`, which no scenario has."""
 _POLICIES = {
     "FF": "fifo",
     "RR": "rr",
     "B": "batch",
     "IDL": "idle",
+    "DLN": DEADLINE,
     "1": "fifo",
     "2": "rr",
     "3": "batch",
     "5": "idle",
+    "6": DEADLINE,
 }
 """The values of the columns CLS or POL, and SCH."""
 
@@ -39,7 +43,7 @@ class Thread:
     cgroups: int | None = None
     """The version of control groups that the CPU is under; `None`: not known."""
     policy: str = "other"
-    """`fifo`, `rr`, `batch`, `idle`, or `other`: no other one is listed."""
+    """`fifo`, `rr`, `batch`, `idle`, `deadline`, or `other`: no other one is listed."""
     priority: int = 0
     """The real-time priority under `fifo` and `rr`."""
     nice: int = 0

@@ -252,6 +252,9 @@ def _machine(path: str | PathLike[str], element: ElementTree.Element) -> Machine
             machine.emulator_pin = machine.iothread_pin = vcpu.get("cpuset")
     if element.find("iothreads") is not None:
         machine.iothreads = number("iothreads", element.findtext("iothreads"))
+    topology = element.find("cpu/topology")
+    if topology is not None and topology.get("threads") is not None:
+        machine.threads_per_core = number("threads", topology.get("threads"), 1)
     machine.partition = (element.findtext("resource/partition") or "").strip() or None
     for child in element.iterfind("cputune/*"):
         _take_tuning(machine, child, number)
@@ -327,12 +330,6 @@ def _take_omitted(machine: Machine, element: ElementTree.Element) -> None:
     vcpu = element.find("vcpu")
     if vcpu is not None and vcpu.get("placement") == "auto":
         machine.omitted["vCPUs placed by numad (placement='auto')"] = None
-    topology = element.find("cpu/topology")
-    threads = "1" if topology is None else topology.get("threads", "1")
-    if threads != "1":
-        machine.omitted[
-            f"{threads} threads per core, which its guest knows: a real guest spreads work over these cores first"
-        ] = None
 
 
 def numbers_of(text: str) -> list[int]:

@@ -70,6 +70,7 @@ def machines_of(threads: Iterable[Thread]) -> Iterator[Machine]:
             process,
             running=True,
             vcpus=_vcpus(_value(vmm.vcpus, main.args)) or (max(seen) + 1 if seen else None),
+            threads_per_core=_threads(_value(vmm.vcpus, main.args)),
         )
         for vcpu, thread in seen.items():
             machine.nice = thread.nice if machine.nice is None else machine.nice
@@ -91,11 +92,31 @@ def _vcpus(given: str | None) -> int | None:
         >>> _vcpus("4,maxcpus=8,sockets=8"), _vcpus("cpus=3"), _vcpus("sockets=2,cores=4"), _vcpus(None)
         (4, 3, 8, None)
     """
-    counts = dict(part.rpartition("=")[::2] for part in (given or "").split(","))
-    numbers = {name: int(count) for name, count in counts.items() if count.isdecimal() and len(count) < 5}
+    numbers = _counts(given)
     count = numbers.get("") or numbers.get("cpus")
     product = math.prod(numbers[name] for name in _PARTS if name in numbers)
     return count or (product if numbers.keys() & set(_PARTS) and product < 10_000 else None)
+
+
+def _threads(given: str | None) -> int | None:
+    """The threads of each core: given, or what sockets and cores leave; `None`: not given.
+
+    Examples:
+        >>> _threads("8,sockets=1,cores=4,threads=2"), _threads("8,sockets=1,cores=2"), _threads("8,cores=8")
+        (2, 4, None)
+    """
+    numbers = _counts(given)
+    cpus = numbers.get("maxcpus") or _vcpus(given)
+    if "threads" in numbers or cpus is None or not {"sockets", "cores"} <= numbers.keys():
+        return numbers.get("threads") or None
+    parts = math.prod(numbers[name] for name in _PARTS if name in numbers)
+    return max(1, cpus // max(parts, 1))
+
+
+def _counts(given: str | None) -> dict[str, int]:
+    """The numbers on the command line by name; that of vCPUs may have none."""
+    counts = dict(part.rpartition("=")[::2] for part in (given or "").split(","))
+    return {name: int(count) for name, count in counts.items() if count.isdecimal() and len(count) < 5}
 
 
 def _value(pattern: re.Pattern[str] | None, args: str) -> str | None:

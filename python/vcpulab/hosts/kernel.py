@@ -33,7 +33,13 @@ _US_OF_NS = {
     "sched_migration_cost_ns": "migration_cost_us",
 }
 """The names of parameters in /sys/kernel/debug/sched, and in sysctl before Linux 5.13."""
-_US = {"sched_cfs_bandwidth_slice_us": "bandwidth_slice_us"}
+_US = {
+    "sched_cfs_bandwidth_slice_us": "bandwidth_slice_us",
+    "sched_rt_runtime_us": "rt_runtime_us",
+    "sched_rt_period_us": "rt_period_us",
+}
+_FAIR_SERVER = re.compile(r".*/sched/fair_server/cpu\d{1,4}/(?P<name>runtime|period)")
+"""The files of the fair servers, one for each CPU, in ns."""
 PARAMETERS = frozenset({*_US_OF_NS, *_US})
 """The parameters of a kernel's scheduler that a scenario says."""
 _SCHED_EXT = "sched_ext/state"
@@ -59,6 +65,11 @@ KERNEL_COMMAND = "uname -a > kernel.txt"
 _HZ_COMMAND = "grep CONFIG_HZ= /boot/config-$(uname -r)"
 _FEATURES_COMMAND = "grep -s . /sys/kernel/debug/sched/{features,cgroup_mode}"
 """The command whose output shows rules that a distribution took from a later release."""
+
+
+def is_fair_server(path: str) -> bool:
+    """Whether a setting is one of a CPU's fair server."""
+    return _FAIR_SERVER.fullmatch(path) is not None
 
 
 @dataclass(frozen=True)
@@ -153,6 +164,10 @@ def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
     Examples:
         >>> params_of(Linux(None, {"/sys/kernel/debug/sched/base_slice_ns": "700000", "CONFIG_HZ": "1000"}), 250)
         {'hz': 1000, 'base_slice_us': 700}
+        >>> params_of(Linux(None, {"kernel.sched_rt_runtime_us": "-1"}), None)
+        {'rt_runtime_us': -1}
+        >>> params_of(Linux(None, {"/sys/kernel/debug/sched/fair_server/cpu0/runtime": "50000000"}), None)
+        {'fair_server_runtime_us': 50000}
     """
     params: dict[str, int] = {}
     built = linux.option("CONFIG_HZ")
@@ -163,8 +178,13 @@ def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
     for names, unit in ((_US_OF_NS, 1000), (_US, 1)):
         for name, here in names.items():
             value = linux.setting(name)
-            if value is not None and value.isdecimal() and len(value) < 13:
-                params[here] = int(value) // unit
+            if value is not None and value.removeprefix("-").isdecimal() and len(value) < 13:
+                params[here] = max(int(value) // unit, -1)
+    for path, value in linux.settings.items():
+        match = _FAIR_SERVER.fullmatch(path)
+        if match is not None and value.isdecimal() and len(value) < 13:
+            # The servers of all CPUs are alike here.
+            params.setdefault(f"fair_server_{match['name']}_us", int(value) // 1000)
     return params
 
 

@@ -11,11 +11,12 @@ from vcpulab.formats import VcpuThread
 from vcpulab.formats.linux_experiment import Experiment
 from vcpulab.formats.linux_host import Linux
 from vcpulab.formats.machine import Machine
-from vcpulab.formats.ps import Thread
+from vcpulab.formats.ps import DEADLINE, Thread
 from vcpulab.formats.virsh import numbers_of
 from vcpulab.formats.xl_info import Info
 from vcpulab.hosts import cgroups
 from vcpulab.hosts.cgroup_version import TELLER, Evidence, version_of
+from vcpulab.hosts.isolation import isolation_fields
 from vcpulab.hosts.kernel import Kernel, halt_poll_us, kernel_of
 from vcpulab.hosts.pcpu_map import PcpuMap
 from vcpulab.hosts.unused_groups import rounded
@@ -176,6 +177,19 @@ class KvmHost:
             )
         return {"cgroups": 1} if version == 1 else {}
 
+    def isolation_fields(self, placed: PcpuMap, notes: list[str]) -> dict[str, str]:
+        """The fields of a scenario's host for the CPUs that the kernel leaves alone."""
+        return isolation_fields(self.linux, placed, notes)
+
+    def deadline_threads(self) -> list[str]:
+        """The names of listed threads under `SCHED_DEADLINE` that are no vCPUs of VMs."""
+        processes = {machine.process for machine in self.machines.values()}
+        return [
+            thread.name or str(thread.thread)
+            for thread in self.listed.values()
+            if thread.policy == DEADLINE and thread.process not in processes
+        ]
+
     def halt_poll_us(self) -> int | None:
         """Halt polling, as the module says it."""
         return halt_poll_us(self.linux.settings)
@@ -203,11 +217,18 @@ class KvmHost:
         if not nodes and len(numbers_of(bound)) < placed.topology.nodes:
             nodes = bound or None
         fields |= _memory(vm.name, nodes, placed, notes)
+        if (machine.threads_per_core or 1) > 1:
+            fields["threads_per_core"] = machine.threads_per_core
         if machine.iothreads:
             fields["iothreads"] = 1
         if machine.iothreads and machine.iothreads > 1:
             notes.append(f"{vm.name}: {machine.iothreads} I/O threads; a scenario has one, which does the work of all")
         policy, priority = ("fifo", vm.realtime) if vm.realtime else _policy(vm, vcpus, notes)
+        if policy == DEADLINE:
+            notes.append(
+                f"{vm.name}: its vCPUs' threads are SCHED_DEADLINE, which is not modelled; here they are "
+                "SCHED_OTHER, so their waits are not those of the real host"
+            )
         if policy in _POLICIES and policy != "other":
             fields["sched_policy"] = policy
             if policy in ("fifo", "rr"):

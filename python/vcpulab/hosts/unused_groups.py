@@ -13,7 +13,7 @@ _DEFAULTS = {
     "cpu.uclamp.min": ("0.00", "0"),
     "cpu.uclamp.max": ("max", "100.00"),
     "cpu.rt_runtime_us": ("0", "950000"),
-    "cpuset.cpus.partition": ("member",),
+    "cpuset.cpus.partition": ("member", "isolated"),
 }
 """Files that no field says, each with the values that change nothing."""
 _NUMBERS = {

@@ -21,6 +21,7 @@ from vcpulab.hypervisors.settings import (
     DOM0,
     Affinity,
     Change,
+    GuestThreads,
     InGroup,
     IoThreads,
     Life,
@@ -94,6 +95,11 @@ def _way(setting: Setting, change: Change) -> Iterator[Way]:
             yield _classed(setting, place(change, domain), policy, priority)
         case Nice(_, domain, nice):
             yield niced(domain, nice, threads(place(change, domain)))
+        case GuestThreads(_, domain, threads_per_core, vcpus):
+            cores = vcpus // threads_per_core
+            shape = f"vcpus={vcpus},sockets=1,cores={cores},threads={threads_per_core}"
+            late = f"domain {domain}: {threads_per_core} threads per core from the VM's next start on"
+            yield Way(keep=[f"virt-xml {domain} --edit --vcpus {shape}"], cannot=[late])
         case IoThreads(_, domain, count, old_count):
             yield _io_threads(domain, count, old_count)
         case InGroup(_, domain, path):

@@ -27,9 +27,11 @@ from vcpulab.hypervisors.settings import (
     Change,
     Governor,
     Group,
+    GuestThreads,
     HaltPolling,
     HostInterrupts,
     InGroup,
+    Isolation,
     Life,
     Machine,
     MemoryStays,
@@ -136,12 +138,8 @@ def _of_the_host(setting: Setting, change: Change) -> Iterator[Way]:
             yield Way.none(f"{pool}: takes another kernel") if new_kernel else Way()
         case Params(pool, None, values):
             yield _tunables(pool, values, while_running=setting.moment == "action")
-        case HaltPolling(_, us):
-            yield _written(
-                "/sys/module/kvm/parameters/halt_poll_ns", us * 1000, "modprobe.d", "options kvm halt_poll_ns={}"
-            )
-        case CgroupVersion(_, version):
-            yield Way(boot=[f"systemd.unified_cgroup_hierarchy={int(version == 2)}"])
+        case HaltPolling() | CgroupVersion() | Isolation():
+            yield _kernel_option(setting)
         case Group(_, path, values, table):
             yield shared(Place.from_path(path, change.cgroups), values, table)
         case HostInterrupts():
@@ -152,12 +150,28 @@ def _of_the_host(setting: Setting, change: Change) -> Iterator[Way]:
             yield Way.none(f"host.{', host.'.join(fields)}: takes another machine")
         case MemoryStays() | AnotherHypervisor():
             yield Way.none(str(setting))
+        case GuestThreads(_, vm, threads):
+            smp = f"threads_per_core = {threads}: `threads={threads}` in QEMU's option -smp, at the VM's next start"
+            yield Way.none(f"domain {vm}: {smp}", vm)
         case Affinity() | Online() | Life():
             yield Way.none(f"domain {setting.domain}: {_why_not(setting)}", setting.domain)
         case _:
             domain = getattr(setting, "domain", None)
             owner = "the host" if domain is None else f"domain {domain}"
             yield Way.none(f"{owner}: no command of a KVM host sets this", domain)
+
+
+def _kernel_option(setting: HaltPolling | CgroupVersion | Isolation) -> Way:
+    match setting:
+        case HaltPolling(_, us):
+            file = "/sys/module/kvm/parameters/halt_poll_ns"
+            return _written(file, us * 1000, "modprobe.d", "options kvm halt_poll_ns={}")
+        case CgroupVersion(_, version):
+            return Way(boot=[f"systemd.unified_cgroup_hierarchy={int(version == 2)}"])
+        case Isolation(_, option, cpus) if cpus:
+            return Way(boot=[f"{option}={cpus}"])
+        case Isolation(_, option):
+            return Way.none(f"{option}: take `{option}=` out of the kernel's command line")
 
 
 def _interrupts(setting: HostInterrupts) -> Way:
@@ -228,11 +242,14 @@ def by_cpus(name: str, cpus: int, release: str) -> int:
 
 
 def _written(file: str, value: int, directory: str, line: str) -> Way:
-    return Way(run=[f"echo {value} > {file}"], keep=[f"echo '{line.format(value)}' > {_kept_in(file, directory)}"])
+    # A pattern is that of several files, one for each CPU.
+    command = f"echo {value} | tee {file} > /dev/null" if "*" in file else f"echo {value} > {file}"
+    return Way(run=[command], keep=[f"echo '{line.format(value)}' > {_kept_in(file, directory)}"])
 
 
 def _kept_in(file: str, directory: str) -> str:
-    return f"/etc/{directory}/{file.rsplit('/', 1)[-1]}.conf"
+    name = file.replace("/cpu*/", "-").rsplit("/", 1)[-1]
+    return f"/etc/{directory}/{name}.conf"
 
 
 def _sysctl(name: str, value: int) -> Way:

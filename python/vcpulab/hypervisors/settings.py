@@ -11,7 +11,7 @@ from vcpulab.scenario.names import in_short
 from vcpulab.scenario.parameters import Param, Scope, Tools
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.topology import Topology
-from vcpulab.scenario.units import members, pcpu_set
+from vcpulab.scenario.units import members, pcpu_set, spans
 
 POOL_0 = "Pool-0"
 DOM0 = "dom0"
@@ -289,6 +289,26 @@ class HaltPolling:
 
 
 @dataclass(frozen=True)
+class Isolation:
+    """The CPUs that an option of the kernel's command line leaves alone."""
+
+    pool: Pool
+    option: Literal["isolcpus", "nohz_full"]
+    cpus: str | None
+    """The CPUs; `None`: none any more."""
+
+
+@dataclass(frozen=True)
+class GuestThreads:
+    """The threads of each core that the guest of a VM is told of."""
+
+    pool: Pool
+    domain: str
+    threads: int
+    vcpus: int
+
+
+@dataclass(frozen=True)
 class CgroupVersion:
     """The host has another version of control groups than before."""
 
@@ -412,6 +432,8 @@ Setting = (
     | Interrupts
     | Life
     | HaltPolling
+    | Isolation
+    | GuestThreads
     | CgroupVersion
     | Group
     | InGroup
@@ -471,7 +493,8 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
         settings = [NoHypervisor()] if old is None or old.host != host else []
     else:
         settings = [*_host(old, new, pools[POOL_0], old_pools.get(POOL_0)), *_of_pools(old, new, pools, old_pools)]
-        settings += [*_halt_polling(old, new, pools[POOL_0]), *_groups(old, new, pools[POOL_0])]
+        settings += [*_halt_polling(old, new, pools[POOL_0]), *_isolation(old, new, pools[POOL_0])]
+        settings += [*_groups(old, new, pools[POOL_0])]
         # Xen's own default is another one.
         named = after.written()["host"].get("governor") if old is None else host.governor
         if named is not None and (old is None or old.host.governor != named):
@@ -485,7 +508,7 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
         for name, domain in new.domains.items():
             if domain.start.ns == 0:
                 was = None if old is None else old.domains.get(name)
-                here += _of_domain(name, domain, was, (pools, old_pools), host.pcpus)
+                here += _of_domain(name, *_without_isolation(domain, was, old, new), (pools, old_pools), host.pcpus)
         settings += [*here, *_memory_stays(old, new, pools[POOL_0]), *_places(before, after, pools[POOL_0])]
     if another:
         settings.insert(0, AnotherHypervisor(pools[POOL_0], host.hypervisor))
@@ -647,6 +670,8 @@ def _of_threads(name: str, domain: model.Domain, was: model.Domain, pool: Pool) 
     """The settings of a domain whose vCPUs are threads of the host."""
     if domain.cgroup is not None and domain.cgroup != (was.cgroup or DEFAULT_SLICES[domain.daemon]):
         yield InGroup(pool, name, domain.cgroup)
+    if (domain.threads_per_core or 1) != (was.threads_per_core or 1):
+        yield GuestThreads(pool, name, domain.threads_per_core or 1, domain.vcpus)
     if domain.iothreads != was.iothreads:
         yield IoThreads(pool, name, domain.iothreads, was.iothreads)
     if domain.emulator_affinity != was.emulator_affinity:
@@ -664,6 +689,40 @@ def _halt_polling(old: model.Model | None, new: model.Model, pool: Pool) -> Iter
     now = new.host.halt_poll_us
     if now is not None and now != (_HALT_POLL_US if old is None else old.host.halt_poll_us):
         yield HaltPolling(pool, now)
+
+
+def _isolation(old: model.Model | None, new: model.Model, pool: Pool) -> Iterator[Setting]:
+    before = model.Host({}) if old is None else old.host
+    if new.host.isolated_cpus != before.isolated_cpus:
+        yield Isolation(pool, "isolcpus", new.host.isolated_cpus)
+    if new.host.nohz_full != before.nohz_full:
+        yield Isolation(pool, "nohz_full", new.host.nohz_full)
+
+
+def _without_isolation(
+    domain: model.Domain, was: model.Domain | None, old: model.Model | None, new: model.Model
+) -> tuple[model.Domain, model.Domain | None]:
+    """A domain and the domain before the change, without affinities that follow from isolated CPUs on both sides."""
+    usual, usual_before = _usual_affinity(new.host), "all" if old is None else _usual_affinity(old.host)
+    if usual == usual_before:
+        return domain, was
+    before = was or model.Domain({})
+    fields = [
+        field
+        for field in ("affinity", "emulator_affinity", "iothread_affinity")
+        if getattr(domain, field) == usual and getattr(before, field) == usual_before
+    ]
+    unpinned = dict.fromkeys(fields, "all")
+    earlier = None if was is None else model.Domain({**was.fields, **unpinned})
+    return model.Domain({**domain.fields, **unpinned}), earlier
+
+
+def _usual_affinity(host: model.Host) -> str:
+    """The affinity of threads that are given none: all CPUs that are not isolated."""
+    if host.isolated_cpus is None:
+        return "all"
+    isolated = members(host.isolated_cpus)
+    return spans([pcpu for pcpu in range(host.pcpus) if pcpu not in isolated])
 
 
 def _groups(old: model.Model | None, new: model.Model, pool: Pool) -> Iterator[Setting]:

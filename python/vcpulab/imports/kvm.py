@@ -107,7 +107,7 @@ def scenario_of(
     notes += cautions(profile, placed.topology, measured_by)
     for name, vm in vms.items():
         lines += ["", *_table(vm, uses[name], host, placed, notes)]
-    notes += [*_omitted(vms), *unused_settings(host.linux)]
+    notes += [*_omitted(vms), *unused_settings(host.linux), *_deadline_threads(host)]
     notes += unused_groups({name: vm.scope for name, vm in vms.items() if vm.scope}, host.linux)
     result = made("vcpulab import kvm", "a KVM host as it is listed", lines, notes, folder=folder, files=files)
     return replace(result, hint=hint)
@@ -212,9 +212,18 @@ def _host_lines(
     for name, value in host.version_fields(notes).items():
         yield from comment(f"{name}: {host.version.reason}")
         yield f"{name} = {value}"
+    for name, listed in host.isolation_fields(placed, notes).items():
+        yield f"{name} = {toml(listed)}"
     poll = host.halt_poll_us()
     if poll is not None:
         yield f"halt_poll_us = {poll}"
+
+
+def _deadline_threads(host: KvmHost) -> Iterator[str]:
+    """The note on threads under `SCHED_DEADLINE`, other than vCPUs."""
+    names = host.deadline_threads()
+    if names:
+        yield f"{in_short(names)}: threads under SCHED_DEADLINE, which is not modelled; their CPU time is left out"
 
 
 def _omitted(vms: Mapping[str, Vm]) -> Iterator[str]:

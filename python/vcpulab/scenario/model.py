@@ -629,7 +629,7 @@ class Host(Table):
     _FIELDS = frozenset({
         "hypervisor", "profile", "pcpus", "topology", "pcpus_per_socket", "scheduler", "generation", "sched_gran",
         "creation", "governor", "drivers", "bare_metal", "toolstack", "halt_poll_us", "polls_recorded", "cgroups",
-        "costs"
+        "isolated_cpus", "nohz_full", "costs"
     })
 
     @property
@@ -756,6 +756,26 @@ class Host(Table):
         Weights are in units of `cpu.weight` either way: 100 is a `cpu.shares` of 1024. Default: 2.
         """
         return self._table.get("cgroups")
+
+    @property
+    def isolated_cpus(self) -> str | None:
+        """The pCPUs of a KVM host that are in no scheduling domain (`isolcpus=`, or a cpuset with
+        `cpuset.cpus.partition` `isolated`): balancing neither takes threads from them nor moves threads to
+        them.
+
+        A thread runs there only if its affinity names them, and stays on the first of them that it may run on.
+        Default: none.
+        """
+        return self._table.get("isolated_cpus")
+
+    @property
+    def nohz_full(self) -> str | None:
+        """The pCPUs of a KVM host whose tick stops while they have one runnable thread (`nohz_full=`); one tick a
+        second remains.
+
+        It does not isolate them: see `isolated_cpus`. Default: none.
+        """
+        return self._table.get("nohz_full")
 
     @cached_property
     def costs(self) -> Costs:
@@ -930,7 +950,7 @@ class Domain(Table):
         "vcpus", "pool", "start", "affinity", "soft_affinity", "bound_by", "memory_nodes", "driver_domain",
         "forwarding", "working_set", "nic", "disk", "page_cache", "memory", "shutdown", "idle_tick", "idle_tick_cpu",
         "busy_tick_cpu", "idle_tick_at", "wake_cpu", "idle_cpu", "on_crash", "cgroup", "daemon", "emulator_affinity",
-        "iothread_affinity", "iothreads", "sched_policy", "sched_priority", "nice", "app"
+        "iothread_affinity", "iothreads", "threads_per_core", "sched_policy", "sched_priority", "nice", "app"
     })
 
     @property
@@ -950,7 +970,10 @@ class Domain(Table):
 
     @property
     def affinity(self) -> str | tuple[str, ...]:
-        """The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each."""
+        """The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each.
+
+        Default: all pCPUs, on a KVM host all but `isolated_cpus`.
+        """
         return single_or_each(str)(self._table["affinity"])
 
     @property
@@ -1121,6 +1144,16 @@ class Domain(Table):
         1: it does the work of the disk; 0: the emulator's main loop does. Default: 0.
         """
         return self._table.get("iothreads", 0)
+
+    @property
+    def threads_per_core(self) -> int:
+        """Number of threads of each core, as the guest of a VM of a KVM host is told (libvirt's `<topology
+        threads=>`, QEMU's `-smp threads=`).
+
+        vCPUs with consecutive numbers are threads of one core then, and the guest's kernel places busy tasks on
+        idle cores first. Default: 1.
+        """
+        return self._table.get("threads_per_core", 1)
 
     @property
     def sched_policy(self) -> Literal["other", "batch", "idle", "fifo", "rr"] | None:

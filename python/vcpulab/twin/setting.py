@@ -92,6 +92,8 @@ class Setting:
         fields["polls_recorded"] = True
         if self.kvm is not None and (polls := self.kvm.halt_poll_us()) is not None:
             fields["halt_poll_us"] = polls
+        if self.kvm is not None:
+            fields |= self.kvm.isolation_fields(self.placed, self.notes)
         self.notes.extend(
             f"`{vm.machine.name}` is {vm.name} here: in commands type the host's own name"
             for vm in self.sources.roles.vms.values()
@@ -154,4 +156,6 @@ class Setting:
         vm = self.sources.roles.vms[name]
         # Some may not have run while it was recorded.
         fields = self.kvm.fields_of(vm, max(vcpus, vm.machine.vcpus or 0), self.placed, self.notes)
+        # The recorded work is each vCPU's own: its guest has spread it already.
+        fields.pop("threads_per_core", None)
         return without_missing_params(fields, name, self.used, self._kernel, self.notes)

@@ -79,6 +79,7 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
     let stops = app.script.steps.contains(&Step::Stop);
     let config = KernelConfig {
         vcpus: 2,
+        threads_per_core: 1,
         apps: vec![app].into(),
         page_fault_ns: Span::from_us(1),
         slice_ns: Span::from_ms(10),

@@ -48,6 +48,9 @@ const CPU_UNIT: Span = Span::from_ms(1);
 pub struct KernelConfig {
     /// Number of vCPUs.
     pub vcpus: usize,
+    /// Number of threads of each core, as the kernel is told: vCPUs with consecutive numbers share a core. 0 or 1: each
+    /// vCPU is a core.
+    pub threads_per_core: usize,
     /// Applications of the domain.
     pub apps: Table<AppId, AppConfig>,
     /// Cost of a page fault beyond that without a hypervisor, ns.
@@ -129,7 +132,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel that boots at `now`. Tasks are spread over the vCPUs in turn; each draws from a stream of its own.
+    /// A kernel that boots at `now`. Tasks are spread over the vCPUs in turn, over the first threads of all cores first; each draws from a stream of its own.
     pub fn new(config: &Arc<KernelConfig>, now: Time, seed: u64, domain: u64) -> Self {
         let tasks: usize = config.apps.iter().map(|app| app.tasks as usize).sum();
         let mut kernel = Kernel {
@@ -167,7 +170,7 @@ impl Kernel {
         stretch: Option<(Stretch, u32)>,
     ) {
         let id = TaskId(self.tasks.len() as u32);
-        let vcpu = id.index() % self.vcpus.len();
+        let vcpu = self.first_vcpu(id);
         let begins = now + config.delay_ns;
         let mut task = Task::new(app, vcpu, &config.script, begins, random);
         if config.softirq == Softirq::All {
@@ -192,6 +195,13 @@ impl Kernel {
             None => self.vcpus[vcpu].push(id, &task),
         }
         self.tasks.push(task);
+    }
+
+    /// The vCPU on which a task starts.
+    fn first_vcpu(&self, id: TaskId) -> usize {
+        let (vcpus, threads) = (self.vcpus.len(), self.config.threads_per_core.max(1));
+        let in_order = (0..threads.min(vcpus)).flat_map(|thread| (thread..vcpus).step_by(threads));
+        in_order.cycle().nth(id.index() % vcpus).expect("every vCPU is a thread of a core")
     }
 
     /// Boots again at `now`; the statistics stay.
@@ -396,7 +406,8 @@ impl Kernel {
         debug_assert_eq!(left, Some(id), "only the current task of a vCPU can begin to wait");
     }
 
-    /// Lets a waiting task continue, on a free vCPU rather than behind others on its own.
+    /// Lets a waiting task continue, on a free vCPU rather than behind others on its own: the first of a free core, if the
+    /// kernel knows of cores with several threads.
     pub fn resume(&mut self, id: TaskId) {
         if self.tasks[id].state != State::Waits {
             return;
@@ -406,7 +417,12 @@ impl Kernel {
         let free = |vcpu: &Vcpu| vcpu.online && vcpu.load() == 0;
         let vcpu = match free(&self.vcpus[own]) {
             true => own,
-            false => self.vcpus.iter().position(free).unwrap_or(own),
+            false => {
+                let of_core = self.vcpus.chunks(self.config.threads_per_core.max(1));
+                let mut cores = of_core.zip((0..).step_by(self.config.threads_per_core.max(1)));
+                let free_core = cores.find(|(threads, _)| threads.iter().all(free)).map(|(_, first)| first);
+                free_core.or_else(|| self.vcpus.iter().position(free)).unwrap_or(own)
+            }
         };
         self.move_task(id, own, vcpu);
     }

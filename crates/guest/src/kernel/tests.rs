@@ -19,6 +19,7 @@ fn at(span: Span) -> Time {
 fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
     let config = KernelConfig {
         vcpus,
+        threads_per_core: 1,
         apps: apps.into(),
         page_fault_ns: ns(100),
         slice_ns: TIME_SLICE,
@@ -33,6 +34,7 @@ fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
 fn ticking(tick: IdleTick, (wake_ns, idle_ns): (Span, Span), apps: Vec<AppConfig>, seed: u64) -> Kernel {
     let config = KernelConfig {
         vcpus: 1,
+        threads_per_core: 1,
         apps: apps.into(),
         page_fault_ns: ns(0),
         slice_ns: TIME_SLICE,
@@ -41,6 +43,53 @@ fn ticking(tick: IdleTick, (wake_ns, idle_ns): (Span, Span), apps: Vec<AppConfig
         idle_ns,
     };
     Kernel::new(&config.into(), Time::ZERO, seed, 0)
+}
+
+/// A kernel that is told of cores with several threads places its tasks on the first threads of all cores first, and wakes a
+/// task whose vCPU is busy on a free core. One that is not told takes its vCPUs in turn.
+#[test]
+fn tasks_are_spread_over_cores_first() {
+    let of = |threads_per_core| {
+        let config = KernelConfig {
+            vcpus: 8,
+            threads_per_core,
+            apps: vec![AppConfig { tasks: 6, ..app(vec![compute(ns(100)), Step::Sleep(ns(900))]) }].into(),
+            slice_ns: TIME_SLICE,
+            ..KernelConfig::default()
+        };
+        Kernel::new(&config.into(), Time::ZERO, 1, 0)
+    };
+    let places = |kernel: &Kernel| (0..6).map(|task| kernel.standing(TaskId(task)).0).collect::<Vec<_>>();
+    assert_eq!(places(&of(1)), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(places(&of(2)), [0, 2, 4, 6, 1, 3]);
+    assert_eq!(places(&of(4)), [0, 4, 1, 5, 2, 6]);
+    assert_eq!(places(&of(3)), [0, 3, 6, 1, 4, 7], "the last core is not whole");
+    assert_eq!(places(&of(512)), [0, 1, 2, 3, 4, 5], "one core");
+}
+
+#[test]
+fn a_task_wakes_on_a_free_core_if_its_vcpu_is_busy() {
+    let woken_on = |threads_per_core| {
+        let config = KernelConfig {
+            vcpus: 6,
+            threads_per_core,
+            apps: vec![AppConfig { tasks: 7, ..app(vec![compute(ns(100)), Step::Sleep(ns(900))]) }].into(),
+            slice_ns: TIME_SLICE,
+            ..KernelConfig::default()
+        };
+        let mut kernel = Kernel::new(&config.into(), Time::ZERO, 1, 0);
+        // The tasks of vCPUs 1, 4 and 5 block, and the two tasks that share vCPU 0 have blocked and are busy.
+        for vcpu in [1, 4, 5, 0] {
+            assert_eq!(kernel.next(vcpu, at(ns(0))), Next::Run(ns(100)));
+            let task = kernel.current(vcpu).unwrap();
+            kernel.wait(task);
+        }
+        assert_eq!(kernel.next(0, at(ns(0))), Next::Run(ns(100)));
+        kernel.resume(TaskId(0));
+        kernel.standing(TaskId(0)).0
+    };
+    assert_eq!(woken_on(1), 1, "the first that is free");
+    assert_eq!(woken_on(2), 4, "the first of the free core");
 }
 
 #[test]

@@ -26,8 +26,8 @@ use crate::queue::Rank;
 use crate::state::{Pcpu, TimerOwner};
 use crate::vcpu::{Vcpu, pause_flag};
 use crate::{
-    CpuMask, Creation, DomId, GroupConfig, HostState, NEVER, PcpuId, PoolId, RunState, RunTimes, StateRow,
-    ThreadConfig, Throttling, Time, TimerId, VcpuId,
+    CpuMask, Creation, DomId, GroupConfig, HostState, Isolation, NEVER, PcpuId, PoolId, RunState, RunTimes,
+    StateRow, ThreadConfig, Throttling, Time, TimerId, VcpuId,
 };
 
 /// The host as a scheduler sees it. See the [module](self).
@@ -346,6 +346,11 @@ impl PolicyContext {
     /// The control groups, each after the one around it.
     pub fn groups(&self) -> &[GroupConfig] {
         &self.state.groups
+    }
+
+    /// The pCPUs that the kernel leaves alone.
+    pub fn isolation(&self) -> &Isolation {
+        &self.state.isolation
     }
 
     /// The thread that a domain's vCPU is.

@@ -18,6 +18,7 @@ fn alone(policy: &str, generation: &str, pcpus: u32) -> Pools<'static> {
 fn kernel(apps: Vec<AppConfig>) -> KernelConfig {
     KernelConfig {
         vcpus: 1,
+        threads_per_core: 1,
         apps: apps.into(),
         page_fault_ns: Span::ZERO,
         slice_ns: Span::from_ns(10_000_000),

@@ -34,6 +34,10 @@ pub(crate) fn guest(
         first_vcpu,
         kernel: KernelConfig {
             vcpus: domain.vcpus() as usize,
+            threads_per_core: match &domain.guest {
+                Guest::Vm(vm) => vm.threads_per_core as usize,
+                Guest::XenDomain(_) | Guest::Daemon(_) | Guest::HostThreads(_) => 1,
+            },
             apps: apps(d, spec, services, channels, delay),
             slice_ns: Span::from_ns(constants.task_slice_ns),
             idle_tick: domain.idle_tick.map(|tick| {

@@ -1,8 +1,8 @@
 //! The host: its costs, its domains, and the toolstack's actions.
 
 use vcpulab_host::{
-    Action, Bound, Costs, CpuMask, DomId, DomainConfig, Hardware, HostConfig, Span, ThreadConfig, Time,
-    TimedAction, TopologyConfig, VcpuConfig, VcpuId,
+    Action, Bound, Costs, CpuMask, DomId, DomainConfig, Hardware, HostConfig, Isolation, Span, ThreadConfig,
+    Time, TimedAction, TopologyConfig, VcpuConfig, VcpuId,
 };
 use vcpulab_spec::{ActionSpec, Affinity, Change, DomainSpec, POOL_0, Platform, Spec, within};
 
@@ -23,6 +23,7 @@ pub fn host_config(spec: &Spec) -> HostConfig {
         hardware: spec.host.topology.map_or(Hardware::NONE, |_| hardware(spec)),
         domains: spec.domains.enumerate().map(|(d, it)| domain(spec, d, it, &threads[d])).collect(),
         groups: all,
+        isolation: spec.host.platform.kvm().map_or_else(Isolation::default, |kvm| kvm.isolation),
         actions: actions(spec),
     }
 }

@@ -13,7 +13,8 @@ const POOL: &str = "pool";
 const NAMED: [&str; 6] = [DOMAIN, CLIENT, POOL, "nic", "disk", "client_machine"];
 
 /// The fields that hold sets of pCPUs, by the kind of their table.
-const PCPU_SETS: [(&str, &[&str]); 3] = [
+const PCPU_SETS: [(&str, &[&str]); 4] = [
+    ("host", &["isolated_cpus", "nohz_full"]),
     (DOMAIN, &["affinity", "soft_affinity", "emulator_affinity", "iothread_affinity"]),
     (POOL, &["pcpus"]),
     ("cgroup", &["cpus"]),
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn sets_of_pcpus_are_those_of_the_schema() {
         let schema = schema();
-        for (table, kind) in [("Domain", DOMAIN), ("Pool", POOL), ("Cgroup", "cgroup")] {
+        for (table, kind) in [("Host", "host"), ("Domain", DOMAIN), ("Pool", POOL), ("Cgroup", "cgroup")] {
             let fields = schema["$defs"][table]["properties"].as_object().unwrap();
             let sets = fields.iter().filter(|(_, field)| field.to_string().contains("pcpu-set"));
             let (_, stated) = PCPU_SETS.iter().find(|(of, _)| *of == kind).unwrap();

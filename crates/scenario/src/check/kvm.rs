@@ -1,6 +1,6 @@
 //! KVM hosts: control groups, the threads of VMs, and what only one of the two hypervisors has.
 
-use vcpulab_host::{Bound, Class, CpuMask, Creation, DomId, Granularity, GroupConfig, Id, Span};
+use vcpulab_host::{Bound, Class, CpuMask, Creation, DomId, Granularity, GroupConfig, Id, Isolation, Span};
 use vcpulab_sched::Part;
 use vcpulab_sched::linux::{GroupFiles, limited_part};
 use vcpulab_spec::limits::{CGROUP_DEPTH_MAX, CGROUP_PATH_CHARS_MAX, CGROUPS_MAX};
@@ -15,7 +15,7 @@ use crate::file::words::DOM0;
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
-use crate::text::value::{Scalar, limited};
+use crate::text::value::{Scalar, Words, limited};
 
 /// Allowed values, for messages, of a field of Xen's that has no place on a KVM host.
 const IN_ITS_KERNEL: &str = "nothing on a KVM host: its drivers are in its kernel";
@@ -31,6 +31,8 @@ pub(crate) fn refuse_in_host(checker: &mut Checker<'_, '_>, raw: &RawScenario, r
     refuse(checker, &raw_host.halt_poll_us, ONLY_KVM);
     refuse(checker, &raw_host.polls_recorded, ONLY_KVM);
     refuse(checker, &raw_host.cgroups, ONLY_KVM);
+    refuse(checker, &raw_host.isolated_cpus, ONLY_KVM);
+    refuse(checker, &raw_host.nohz_full, ONLY_KVM);
     refuse_table(checker, &raw.cgroup, ONLY_KVM);
 }
 
@@ -71,6 +73,10 @@ pub(crate) fn host(
         cgroups: cgroups.collect(),
         halt_poll: Span::from_us(halt_poll),
         polls_recorded: raw_host.polls_recorded(checker.report),
+        isolation: Isolation {
+            isolated: some_cpus(checker, &raw_host.isolated_cpus, pcpus),
+            nohz_full: some_cpus(checker, &raw_host.nohz_full, pcpus),
+        },
     }
 }
 
@@ -101,6 +107,40 @@ pub(crate) fn weight_fits(
 fn cpus(checker: &mut Checker<'_, '_>, field: &Field<CpuList>, pcpus: u32) -> Option<CpuMask> {
     let At { value, place } = field.0.as_ref()?;
     checker.cpus(value, place, pcpus, &CpuMask::first_n(pcpus), POOL_0)
+}
+
+/// The pCPUs of a list that leaves at least one pCPU for housekeeping, as the kernel requires.
+fn some_cpus(checker: &mut Checker<'_, '_>, field: &Field<CpuList>, pcpus: u32) -> CpuMask {
+    let Some(At { value, place }) = &field.0 else { return CpuMask::EMPTY };
+    cpus(checker, field, pcpus).unwrap_or_else(|| {
+        let mask = value.on_host(pcpus);
+        if mask == CpuMask::first_n(pcpus) {
+            let problem = Problem::says("the kernel needs at least one other pCPU").found(value);
+            checker.report.error(place, problem);
+        }
+        CpuMask::EMPTY
+    })
+}
+
+/// The affinity of a thread that is given none: a toolstack leaves isolated pCPUs out. `None`: every pCPU.
+fn usual_affinity(isolation: &Isolation, pcpus: u32) -> Option<CpuMask> {
+    let isolated = &isolation.isolated;
+    (!isolated.is_empty()).then(|| CpuMask::first_n(pcpus).without(isolated))
+}
+
+/// Gives every thread that may run on all pCPUs the affinity that it has beside isolated pCPUs.
+pub(crate) fn leave_out_isolated(spec: &mut Spec) {
+    let Some(kvm) = spec.host.platform.kvm() else { return };
+    let Some(usual) = usual_affinity(&kvm.isolation, spec.host.pcpus) else { return };
+    for domain in spec.domains.iter_mut() {
+        let of_vm = match &mut domain.guest {
+            Guest::Vm(vm) => [Some(&mut vm.emulator_affinity), Some(&mut vm.iothread_affinity)],
+            Guest::Daemon(_) | Guest::HostThreads(_) | Guest::XenDomain(_) => [None, None],
+        };
+        for affinity in domain.affinity.iter_mut().chain(of_vm.into_iter().flatten()) {
+            affinity.get_or_insert(usual);
+        }
+    }
 }
 
 /// A path from the root group, as `systemd-cgls` shows it.
@@ -194,10 +234,19 @@ pub(crate) fn guest(checker: &mut Checker<'_, '_>, name: &At<String>, raw: &RawD
         emulator_affinity: cpus(checker, &raw.emulator_affinity, pcpus),
         iothread_affinity: cpus(checker, &raw.iothread_affinity, pcpus),
         iothreads: raw.iothreads(checker.report),
+        threads_per_core: raw.threads_per_core(checker.report),
     })
 }
 
 fn class(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Class {
+    if let Some(At { value, place }) = &raw.sched_policy.0
+        && value.text == "deadline"
+    {
+        let words: Vec<&str> = Class::words().iter().map(|(word, _)| *word).collect();
+        let problem = Problem::not_allowed(format!("one of {}", words.join(", ")));
+        checker.report.error(place, problem.hint("SCHED_DEADLINE is not modelled"));
+        return Class::Other;
+    }
     let class = raw.sched_policy(checker.report);
     let priority = raw.sched_priority(checker.report);
     match class {
@@ -233,6 +282,7 @@ pub(crate) fn refuse_in_domain(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
     refuse(checker, &raw.emulator_affinity, ONLY_KVM);
     refuse(checker, &raw.iothread_affinity, ONLY_KVM);
     refuse(checker, &raw.iothreads, ONLY_KVM);
+    refuse(checker, &raw.threads_per_core, ONLY_KVM);
     refuse(checker, &raw.sched_policy, ONLY_KVM);
     refuse(checker, &raw.sched_priority, ONLY_KVM);
     refuse(checker, &raw.nice, ONLY_KVM);
@@ -245,6 +295,7 @@ fn refuse_in_daemon(checker: &mut Checker<'_, '_>, raw: &RawDomain) {
     refuse(checker, &raw.emulator_affinity, nothing);
     refuse(checker, &raw.iothread_affinity, nothing);
     refuse(checker, &raw.iothreads, nothing);
+    refuse(checker, &raw.threads_per_core, nothing);
     for (name, At { place, .. }) in &raw.params.0 {
         if limited_part(&name.value).is_some_and(|part| part != Part::Whole) {
             let problem = Problem::not_allowed(nothing).found(format!("`{}`", name.value));

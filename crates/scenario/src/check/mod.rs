@@ -77,6 +77,7 @@ pub(crate) fn check(
     disks::check(checker, &mut spec, raw, &raw_domains, place);
     kvm::own_groups(checker, raw, &spec);
     kvm::group_files(checker, raw, &spec);
+    kvm::leave_out_isolated(&mut spec);
     kvm::host_domain(checker, &mut spec);
     apps::check(checker, &mut spec, &raw_domains, place);
     run::rows(checker, &spec, &run, place);

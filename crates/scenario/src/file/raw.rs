@@ -141,6 +141,14 @@ record! {
         /// has `cpu.weight` (1 to 10000) and `cpu.max`. Weights are in units of `cpu.weight` either way: 100
         /// is a `cpu.shares` of 1024.
         cgroups: u32 = 2; 1..=2,
+        /// The pCPUs of a KVM host that are in no scheduling domain (`isolcpus=`, or a cpuset with
+        /// `cpuset.cpus.partition` `isolated`): balancing neither takes threads from them nor moves threads to
+        /// them. A thread runs there only if its affinity names them, and stays on the first of them that it may
+        /// run on.
+        isolated_cpus: CpuList => "none",
+        /// The pCPUs of a KVM host whose tick stops while they have one runnable thread (`nohz_full=`); one tick a
+        /// second remains. It does not isolate them: see `isolated_cpus`.
+        nohz_full: CpuList => "none",
         /// Constants of the hardware profile to replace.
         costs: Named<i64>,
     }
@@ -193,7 +201,7 @@ record! {
         /// Time of its creation, since the host started, warm-up included.
         start: Time = Time::ZERO; TIMES,
         /// The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each.
-        affinity: OneOrMany<CpuList>,
+        affinity: OneOrMany<CpuList> => "all pCPUs, on a KVM host all but `isolated_cpus`",
         /// The pCPUs it prefers among them (soft affinity): one set for all vCPUs, or a list with one for
         /// each.
         soft_affinity: OneOrMany<CpuList> => "none",
@@ -257,6 +265,10 @@ record! {
         /// Number of its I/O threads, on a KVM host. 1: it does the work of the disk; 0: the emulator's main
         /// loop does.
         iothreads: u32 = 0; 0..=1,
+        /// Number of threads of each core, as the guest of a VM of a KVM host is told (libvirt's `<topology
+        /// threads=>`, QEMU's `-smp threads=`). vCPUs with consecutive numbers are threads of one core
+        /// then, and the guest's kernel places busy tasks on idle cores first.
+        threads_per_core: u32 = 1; 1..=DOMAIN_VCPUS_MAX,
         /// Scheduling policy of its vCPUs' threads, on a KVM host (`SCHED_OTHER` and so on).
         sched_policy: Class = Class::Other,
         /// Priority of its vCPUs' threads under `fifo` and `rr`.

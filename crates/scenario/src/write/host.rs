@@ -1,6 +1,6 @@
 //! The machine and its CPU pools.
 
-use vcpulab_host::{PoolId, TopologyConfig};
+use vcpulab_host::{CpuMask, PoolId, TopologyConfig};
 use vcpulab_spec::{CONSTANTS, Cgroups, POOL_0, Platform, PoolSpec, Spec};
 
 use crate::file::profile::{constants_of, default_profile, find_profile};
@@ -33,6 +33,8 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
         toolstack: host.toolstack.into(),
         polls_recorded: kvm.map(|kvm| kvm.polls_recorded).into(),
         cgroups: kvm.map(|kvm| if kvm.version == Cgroups::V1 { 1_u32 } else { 2 }).into(),
+        isolated_cpus: kvm.and_then(|kvm| raw_cpus(&kvm.isolation.isolated)).into(),
+        nohz_full: kvm.and_then(|kvm| raw_cpus(&kvm.isolation.nohz_full)).into(),
         halt_poll_us: kvm.map(|kvm| kvm.halt_poll.ns() / 1000).into(),
         profile: host.profile.clone().into(),
         pcpus: host.pcpus.into(),
@@ -46,6 +48,11 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
         costs: Named(costs.map(|doc| constant(doc.name)).collect()).into(),
         params: raw_params(&pool.params, pool, spec),
     }
+}
+
+/// A set of pCPUs as a file states it; an empty one is not stated.
+fn raw_cpus(cpus: &CpuMask) -> Option<CpuList> {
+    (!cpus.is_empty()).then(|| CpuList::from(cpus))
 }
 
 pub(crate) fn raw_topology(topology: &TopologyConfig) -> RawTopology {

@@ -31,6 +31,7 @@ pub(crate) fn raw_guest(guest: &Guest) -> RawDomain {
             emulator_affinity: vm.emulator_affinity.as_ref().map(CpuList::from).into(),
             iothread_affinity: vm.iothread_affinity.as_ref().map(CpuList::from).into(),
             iothreads: vm.iothreads.into(),
+            threads_per_core: vm.threads_per_core.into(),
             ..raw_threads(&vm.threads)
         },
         Guest::Daemon(threads) => RawDomain { daemon: true.into(), ..raw_threads(threads) },

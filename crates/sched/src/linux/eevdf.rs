@@ -6,6 +6,7 @@ use vcpulab_host::{Class, PcpuId, Span, Time};
 use super::cfs_rq::{CfsRqId, Entity, EntityId, Task, TaskId, vruntime_diff};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
 use super::load_weight::{LoadWeight, NICE_0_SHIFT, div_delta_fair, ns};
+use super::realtime::RtRule;
 use super::task_group::{GroupWidth, ONE_TASK, Throttle};
 
 /// Virtual time at which queues begin.
@@ -34,6 +35,8 @@ pub struct Rules {
     pub sched_yield: SchedYield,
     /// Effect of a change of weight on a queued entity.
     pub reweight: Reweight,
+    /// The rule that leaves fair threads time beside real-time threads.
+    pub rt_rule: RtRule,
     /// Whether a timer ends requests (`HRTICK`). `false`: ticks and other events notice the end.
     pub hrtick: bool,
     /// Tasks that stop where a limit is used up, and the time at which they stop.
@@ -117,6 +120,7 @@ impl Rules {
         pick_buddy: false,
         sched_yield: SchedYield::MovesDeadline,
         reweight: Reweight::ScaledUnlimited,
+        rt_rule: RtRule::Throttling,
         ..Rules::V6_12
     };
 
@@ -132,6 +136,7 @@ impl Rules {
         buddy_before_wakeup: false,
         sched_yield: SchedYield::ForfeitsRequest,
         reweight: Reweight::Scaled,
+        rt_rule: RtRule::FairServer,
         hrtick: false,
         throttle: Throttle::Queue,
         flat: false,

@@ -452,6 +452,13 @@ impl<F: Flavor> Fair<F> {
         throttled || self.throttled_hierarchy(self.entities[entity].cfs_rq)
     }
 
+    /// Whether a group around a task has a bandwidth limit (`cfs_task_bw_constrained`).
+    pub fn has_bandwidth_limit(&self, task: TaskId) -> bool {
+        let mut entities = self.upwards(self.tasks[task].entity);
+        let group = |e: EntityId| self.cfs_rqs[self.entities[e].cfs_rq].group;
+        entities.any(|e| group(e).is_some_and(|(group, _)| self.groups[group].cfs_bandwidth.is_some()))
+    }
+
     /// Changes the tunables.
     pub fn tune(&mut self, flavor: F, settings: Settings) {
         (self.flavor, self.settings) = (flavor, settings);

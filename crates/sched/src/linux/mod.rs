@@ -24,6 +24,7 @@
 //! | `select_cpu`, `idle_scan`, `wakee_flips` | `select_task_rq`, `wake_affine`, `wake_wide`, `select_idle_sibling`, `select_idle_core`, `select_idle_cpu` |
 //! | `load_balance`, `sched_domains`, `cfs_tasks` | `rq->cfs_tasks`; `load_balance`, `newidle_balance`, `find_busiest_group`, `detach_tasks`, `task_hot`, `active_load_balance`; `sched_domain` |
 //! | `policy`, `timers`, `realtime` | the scheduler of a host, with its ticks, decisions and refills; `SCHED_FIFO`, `SCHED_RR` |
+//! | `rt_bandwidth`, `fair_server` | `rt_rq`, `update_curr_rt`, `do_sched_rt_period_timer`; `rq->fair_server`, `dl_server_update` |
 //! | `releases` | rules by release of the kernel: `cfs::Rules`, `eevdf::Rules` |
 //! | `cgroups`, `params` | libvirt's control groups of a domain; tunables, and files and commands that set them |
 //!
@@ -55,6 +56,7 @@ mod bandwidth;
 mod cfs_rq;
 mod cfs_tasks;
 mod cgroups;
+mod fair_server;
 mod flat;
 mod hierarchy;
 mod hrtick;
@@ -67,6 +69,7 @@ mod pick_next_task;
 mod policy;
 mod realtime;
 mod releases;
+mod rt_bandwidth;
 mod sched_domains;
 mod select_cpu;
 mod task_group;

@@ -3,6 +3,7 @@
 use vcpulab_host::{GroupConfig, Params, Scope, Span};
 
 use super::eevdf::CgroupMode;
+use super::realtime::RtRule;
 use super::select_cpu::SelectCpu;
 use super::task_group::Bandwidth;
 use super::{Cfs, Eevdf, Flavor, Settings, cfs, eevdf};
@@ -43,6 +44,9 @@ pub trait Tuned: Flavor + 'static {
     fn select_cpu(_rules: &Self::Rules) -> SelectCpu {
         SelectCpu::UTIL
     }
+
+    /// The rule that leaves fair threads time beside real-time threads.
+    fn rt_rule(rules: Self::Rules) -> RtRule;
 
     /// The tunables on a host with this number of CPUs: given values, else the kernel's defaults.
     fn new(rules: Self::Rules, given: &Params, cpus: u32) -> Self;
@@ -118,6 +122,41 @@ const CGROUP_MODE: ParamSpec = global(
      divided after it is multiplied by the number of its runnable threads up to the number of CPUs (concur), by the number of CPUs \
      (max), or by the number of runnable threads (tasks).",
 );
+
+const RT_RUNTIME: ParamSpec = global(
+    "rt_runtime_us",
+    "us",
+    ParamKind::Int { min: 0, max: RT_PERIOD_MOST, also: &[NONE] },
+    950_000,
+    "CPU time of the real-time threads (SCHED_FIFO, SCHED_RR) of each CPU in each `rt_period_us`, whether others wait or not (-1: no limit).",
+);
+const RT_PERIOD: ParamSpec = global(
+    "rt_period_us",
+    "us",
+    ParamKind::int(1_000, RT_PERIOD_MOST),
+    1_000_000,
+    "The period of `rt_runtime_us`.",
+);
+const FAIR_SERVER_RUNTIME: ParamSpec = global(
+    "fair_server_runtime_us",
+    "us",
+    ParamKind::int(0, FAIR_SERVER_PERIOD_MOST),
+    50_000,
+    "CPU time of the fair threads of each CPU in each `fair_server_period_us` if real-time threads leave them nothing (0: nothing).",
+);
+const FAIR_SERVER_PERIOD: ParamSpec = global(
+    "fair_server_period_us",
+    "us",
+    ParamKind::int(100, FAIR_SERVER_PERIOD_MOST),
+    1_000_000,
+    "The period of `fair_server_runtime_us`.",
+);
+
+/// The longest period of real-time throttling, µs.
+const RT_PERIOD_MOST: i64 = i32::MAX as i64;
+
+/// The longest period of a fair server, µs.
+const FAIR_SERVER_PERIOD_MOST: i64 = 1 << 22;
 
 // ---- of a domain ----
 
@@ -292,8 +331,9 @@ impl Controls {
 /// Checks the parameters of a host, or of a domain whose groups are made with nothing else set.
 pub fn check(proposal: &Proposal<'_>) -> Result<(), Refusal> {
     match proposal.scope {
-        Scope::Global if proposal.is_new() => Ok(()),
+        Scope::Global if proposal.is_new() => check_rt_limit(proposal),
         Scope::Global => {
+            check_rt_limit(proposal)?;
             let present = proposal.present.map(Common::new);
             match present.is_none_or(|present| present.takes(proposal.given)) {
                 true => Ok(()),
@@ -309,6 +349,31 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Refusal> {
                 return Err(Refusal::new([GLOBAL_BURST.name, WHOLE.quota.name], "a quota beside the burst"));
             }
             Ok(())
+        }
+    }
+}
+
+/// Checks that no runtime is longer than its period.
+fn check_rt_limit(proposal: &Proposal<'_>) -> Result<(), Refusal> {
+    let params = proposal.kept_and_given();
+    let value = |spec: &ParamSpec| params.int(spec.name).unwrap_or(spec.default);
+    for (runtime, period) in [(&RT_RUNTIME, &RT_PERIOD), (&FAIR_SERVER_RUNTIME, &FAIR_SERVER_PERIOD)] {
+        if value(runtime) > value(period) {
+            return Err(Refusal::new([runtime.name, period.name], "a runtime of at most the period"));
+        }
+    }
+    Ok(())
+}
+
+/// The limit of real-time threads under a rule: its runtime (`None`: no limit) and its period.
+pub fn rt_limit(rule: RtRule, given: &Params) -> (Option<Span>, Span) {
+    let us = |spec: &ParamSpec| US.saturating_mul(given.int(spec.name).unwrap_or(spec.default));
+    match rule {
+        RtRule::Throttling => {
+            (Some(us(&RT_RUNTIME)).filter(|runtime| !runtime.is_negative()), us(&RT_PERIOD))
+        }
+        RtRule::FairServer => {
+            (Some(us(&FAIR_SERVER_RUNTIME)).filter(|runtime| !runtime.is_zero()), us(&FAIR_SERVER_PERIOD))
         }
     }
 }
@@ -436,7 +501,9 @@ macro_rules! cfs {
             MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
             LATENCY => "/sys/kernel/debug/sched/latency_ns",
             MIN_GRANULARITY => "/sys/kernel/debug/sched/min_granularity_ns",
-            WAKEUP_GRANULARITY => "/sys/kernel/debug/sched/wakeup_granularity_ns"
+            WAKEUP_GRANULARITY => "/sys/kernel/debug/sched/wakeup_granularity_ns",
+            RT_RUNTIME => "sysctl kernel.sched_rt_runtime_us=",
+            RT_PERIOD => "sysctl kernel.sched_rt_period_us="
         )
     };
 }
@@ -447,7 +514,9 @@ const CFS_5_10: Generation = generation!(
     MIGRATION_COST => "sysctl kernel.sched_migration_cost_ns=",
     LATENCY => "sysctl kernel.sched_latency_ns=",
     MIN_GRANULARITY => "sysctl kernel.sched_min_granularity_ns=",
-    WAKEUP_GRANULARITY => "sysctl kernel.sched_wakeup_granularity_ns="
+    WAKEUP_GRANULARITY => "sysctl kernel.sched_wakeup_granularity_ns=",
+    RT_RUNTIME => "sysctl kernel.sched_rt_runtime_us=",
+    RT_PERIOD => "sysctl kernel.sched_rt_period_us="
 );
 
 const CFS_5_15: Generation = {
@@ -464,7 +533,18 @@ macro_rules! eevdf {
         generation!(
             $name, since $since, idle [IDLE], burst [GLOBAL_BURST],
             MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
-            BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns"
+            BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
+            FAIR_SERVER_RUNTIME => "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
+            FAIR_SERVER_PERIOD => "/sys/kernel/debug/sched/fair_server/cpu*/period"
+        )
+    };
+    ($name:literal with throttling, since $since:expr) => {
+        generation!(
+            $name, since $since, idle [IDLE], burst [GLOBAL_BURST],
+            MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
+            BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
+            RT_RUNTIME => "sysctl kernel.sched_rt_runtime_us=",
+            RT_PERIOD => "sysctl kernel.sched_rt_period_us="
         )
     };
 }
@@ -478,6 +558,10 @@ impl Tuned for Cfs {
 
     fn select_cpu(rules: &cfs::Rules) -> SelectCpu {
         rules.select_cpu
+    }
+
+    fn rt_rule(_rules: cfs::Rules) -> RtRule {
+        RtRule::Throttling
     }
 
     fn new(rules: cfs::Rules, given: &Params, cpus: u32) -> Self {
@@ -498,7 +582,7 @@ impl Tuned for Eevdf {
          deadline runs.";
     const GENERATIONS: &'static [(Generation, eevdf::Rules)] = &[
         (
-            eevdf!("6.6", since & [("6.6", 0), ("6.7", 0), ("6.8", 0), ("6.9", 0), ("6.10", 0), ("6.11", 0)]),
+            eevdf!("6.6" with throttling, since & [("6.6", 0), ("6.7", 0), ("6.8", 0), ("6.9", 0), ("6.10", 0), ("6.11", 0)]),
             eevdf::Rules::V6_6,
         ),
         (
@@ -515,11 +599,17 @@ impl Tuned for Eevdf {
                 "7.3", since &[("7.3", 0)], idle [IDLE], burst [GLOBAL_BURST],
                 MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
                 BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
-                CGROUP_MODE => "/sys/kernel/debug/sched/cgroup_mode"
+                CGROUP_MODE => "/sys/kernel/debug/sched/cgroup_mode",
+                FAIR_SERVER_RUNTIME => "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
+                FAIR_SERVER_PERIOD => "/sys/kernel/debug/sched/fair_server/cpu*/period"
             ),
             eevdf::Rules::V7_3,
         ),
     ];
+
+    fn rt_rule(rules: eevdf::Rules) -> RtRule {
+        rules.rt_rule
+    }
 
     fn new(rules: eevdf::Rules, given: &Params, cpus: u32) -> Self {
         let base_slice = tunable(given, &BASE_SLICE, factor(cpus) * rules.base_slice);
@@ -543,6 +633,19 @@ mod tests {
         let cfs = Cfs::new(cfs::Rules::V6_1, &Params::new(), 8);
         let of = [cfs.latency, cfs.min_granularity, cfs.wakeup_granularity].map(|span| span / US);
         assert_eq!(of, [24_000, 3_000, 4_000]);
+    }
+
+    /// A generation has the parameters of its rule for real-time threads.
+    #[test]
+    fn the_limit_of_real_time_threads_is_that_of_the_release() {
+        let rules = Cfs::GENERATIONS.iter().map(|(generation, rules)| (generation, Cfs::rt_rule(*rules)));
+        let rules = rules.chain(Eevdf::GENERATIONS.iter().map(|(g, rules)| (g, Eevdf::rt_rule(*rules))));
+        for (generation, rule) in rules {
+            let has = |spec: &ParamSpec| generation.params.iter().any(|param| param.name == spec.name);
+            let throttles = rule == RtRule::Throttling;
+            assert_eq!([has(&RT_RUNTIME), has(&RT_PERIOD)], [throttles; 2], "{}", generation.name);
+            assert_eq!([has(&FAIR_SERVER_RUNTIME), has(&FAIR_SERVER_PERIOD)], [!throttles; 2]);
+        }
     }
 
     #[test]

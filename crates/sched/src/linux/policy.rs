@@ -7,7 +7,7 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Class, CpuMask, Decision, DomId, HostRules, Params, PauseRule, PcpuId, Placement,
-    PolicyContext, Rejected, Scheduler, Slice, Table, Time, VcpuId,
+    PolicyContext, Rejected, Scheduler, Slice, Span, Table, Time, VcpuId,
 };
 
 use super::cfs_rq::TaskId;
@@ -17,13 +17,16 @@ use super::hierarchy::Fair;
 use super::idle_scan::IdleScans;
 use super::params::{self, Common, Tuned};
 use super::pelt::PeltAverage;
-use super::realtime::{self, FAIR, Rank, RealTime, rank};
+use super::realtime::{self, FAIR, Rank, RealTime, RtLimit, rank, root_domain};
 use super::sched_domains::SchedDomains;
 use super::timers::{Kind, Timers};
 use super::wakee_flips::WakeeFlips;
 use crate::policy::{Generation, Registered};
 use crate::proposal::{Proposal, Refusal};
 use crate::table::put;
+
+/// The time between two visits to a CPU of `nohz_full` whose tick is stopped.
+const REMOTE_TICK: Span = Span::from_secs(1);
 
 /// A vCPU as a thread of Linux.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +64,7 @@ pub struct Linux<F: Tuned> {
     pub(super) vcpus: Table<TaskId, VcpuId>,
     pub(super) cgroups: Cgroups,
     pub(super) realtime: RealTime,
+    rt_limit: RtLimit,
     pub(super) cfs_tasks: CfsTasks,
     /// CPUs that run no thread, and for which no thread is about to be queued.
     pub(super) idle_cpus: CpuMask,
@@ -78,6 +82,8 @@ pub struct Linux<F: Tuned> {
     /// CPUs whose thread returns to user mode, where a limit stops it.
     returning: CpuMask,
     timers: Timers,
+    /// CPUs of `nohz_full` whose tick is stopped.
+    tick_stopped: CpuMask,
     /// The CPU to which the last thread was sent whose affinity excluded its own.
     distribute_cpu_prev: Option<PcpuId>,
 }
@@ -86,6 +92,9 @@ impl<F: Tuned> Linux<F> {
     /// A scheduler for a host with these parameters given.
     pub(super) fn with(rules: F::Rules, given: Params) -> Self {
         let common = Common::new(&given);
+        let rt_rule = F::rt_rule(rules);
+        let (runtime, period) = params::rt_limit(rt_rule, &given);
+        let rt_limit = RtLimit::new(rt_rule, runtime, period);
         Linux {
             rules,
             fair: Fair::new(F::new(rules, &given, 1), 0, common.settings()),
@@ -95,6 +104,7 @@ impl<F: Tuned> Linux<F> {
             vcpus: Table::new(),
             cgroups: Cgroups::default(),
             realtime: RealTime::default(),
+            rt_limit,
             cfs_tasks: CfsTasks::default(),
             idle_cpus: CpuMask::EMPTY,
             sched_domains: SchedDomains::default(),
@@ -105,6 +115,7 @@ impl<F: Tuned> Linux<F> {
             resched_requested: CpuMask::EMPTY,
             returning: CpuMask::EMPTY,
             timers: Timers::default(),
+            tick_stopped: CpuMask::EMPTY,
             distribute_cpu_prev: None,
         }
     }
@@ -160,6 +171,10 @@ impl<F: Tuned> Linux<F> {
                 self.timers.set_resched(ctx, cpu, ctx.now() + self.common.resched);
             }
         }
+        if !ctx.isolation().nohz_full.is_empty() {
+            let nohz_full = ctx.isolation().nohz_full.and(ctx.pcpus());
+            nohz_full.iter().for_each(|cpu| self.update_tick_dependency(ctx, cpu));
+        }
     }
 
     /// Handles the end of the time from a request for a decision to the decision, or to the return to user mode of a thread that
@@ -173,6 +188,65 @@ impl<F: Tuned> Linux<F> {
             self.returning.insert(cpu);
         }
         ctx.raise_reschedule(cpu);
+    }
+
+    /// Stops the tick of a busy CPU of `nohz_full` that has one thread, without a limit; starts it again for another one
+    /// (`sched_can_stop_tick`).
+    fn update_tick_dependency(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        let current = ctx.current(cpu);
+        if ctx.is_idle(current) {
+            return;
+        }
+        let task = self.thread(current).task;
+        let is_alone =
+            !self.contended(ctx, cpu) && task.is_none_or(|task| !self.fair.has_bandwidth_limit(task));
+        if is_alone != self.tick_stopped.contains(cpu) {
+            self.tick_stopped.put(cpu, is_alone);
+            self.timers.set_tick(ctx, cpu, self.next_tick(ctx.now(), cpu));
+        }
+    }
+
+    /// The next tick of a CPU. One that has stopped its tick is visited each second.
+    fn next_tick(&self, now: Time, cpu: PcpuId) -> Time {
+        let tick = if self.tick_stopped.contains(cpu) { REMOTE_TICK } else { self.common.tick() };
+        Time::ZERO + ((now - Time::ZERO) / tick + 1) * tick
+    }
+
+    // ---- real-time threads ----
+
+    /// Charges the thread that a CPU runs to the limit of real-time threads.
+    fn update_rt_limit(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
+        if !self.realtime.exists {
+            return;
+        }
+        let rank = self.rank_on(ctx, cpu);
+        if self.rt_limit.update(ctx.now(), cpu, rank, self.fair.h_nr_running(cpu)) {
+            self.fair.set_need_resched(cpu, true);
+        }
+        if let Some(at) = self.rt_limit.period_timer() {
+            self.timers.set_rt_period(ctx, at);
+        }
+    }
+
+    /// Begins a period of real-time throttling: real-time threads that used up their time may run again.
+    fn begin_rt_period(&mut self, ctx: &mut PolicyContext) {
+        for cpu in ctx.pcpus().iter().filter(|&cpu| self.rank_on(ctx, cpu) > FAIR).collect::<CpuMask>().iter()
+        {
+            self.update_rt_limit(ctx, cpu);
+        }
+        for cpu in self.rt_limit.begin_period(ctx.now()).iter() {
+            if self.realtime.first(cpu).is_some() {
+                self.fair.set_need_resched(cpu, true);
+            }
+        }
+        if let Some(at) = self.rt_limit.period_timer() {
+            self.timers.set_rt_period(ctx, at);
+        }
+    }
+
+    /// Whether a CPU may not run real-time threads now: they are throttled, or its fair server runs.
+    fn holds_back_rt(&self, cpu: PcpuId) -> bool {
+        self.rt_limit.held_back().contains(cpu)
     }
 
     pub(super) fn resched_now(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) {
@@ -194,7 +268,8 @@ impl<F: Tuned> Linux<F> {
         if ctx.is_idle(current) {
             return;
         }
-        self.timers.set_tick(ctx, cpu, now + self.common.tick());
+        self.timers.set_tick(ctx, cpu, self.next_tick(now, cpu));
+        self.update_rt_limit(ctx, cpu);
         if self.thread(current).rank == FAIR {
             self.fair.task_tick(now, cpu);
         } else {
@@ -264,7 +339,7 @@ impl<F: Tuned> Linux<F> {
         let cpu = self.select_task_rq_rt(ctx, v, rank);
         ctx.set_processor(v, cpu);
         self.realtime.enqueue(cpu, rank, v, true);
-        if rank > self.rank_on(ctx, cpu) {
+        if rank > self.rank_on(ctx, cpu) && !self.holds_back_rt(cpu) {
             self.idle_cpus.remove(cpu);
             self.resched_now(ctx, cpu);
         }
@@ -273,8 +348,9 @@ impl<F: Tuned> Linux<F> {
     /// The CPU where a real-time thread ran last, unless it runs another one that is as good; then the one that runs the least
     /// important.
     fn select_task_rq_rt(&self, ctx: &PolicyContext, v: VcpuId, own: Rank) -> PcpuId {
-        let allowed = ctx.affinity(v).and(ctx.pcpus());
         let before = ctx.processor(v);
+        let near = ctx.affinity(v).and(&root_domain(ctx, before));
+        let allowed = if near.is_empty() { ctx.affinity(v).and(ctx.pcpus()) } else { near };
         let on =
             |cpu: PcpuId| self.rank_on(ctx, cpu).max(self.realtime.first(cpu).map_or(-1, |(rank, _)| rank));
         if allowed.contains(before) && (on(before) <= FAIR || on(before) < own) {
@@ -292,10 +368,20 @@ impl<F: Tuned> Linux<F> {
         let runs = !ctx.is_idle(current) && ctx.runnable(current) && self.thread(current).rank > FAIR;
         let own = if runs { self.thread(current).rank } else { FAIR };
         let behind = runs && std::mem::take(&mut self.thread_mut(current).behind);
+        if self.holds_back_rt(cpu) {
+            if runs {
+                self.realtime.enqueue(cpu, own, current, behind);
+            }
+            return None;
+        }
         let here = self.realtime.first(cpu).map(|(rank, v)| (cpu, rank, v));
         let beats = |rank: Rank| rank > own || behind && rank == own;
         let least = here.map_or(own, |(_, rank, _)| rank.max(own));
-        let elsewhere = if self.realtime.any() { self.realtime.elsewhere(ctx, cpu, least) } else { None };
+        let from = || root_domain(ctx, cpu).without(self.rt_limit.held_back());
+        let elsewhere = match self.realtime.any() {
+            true => self.realtime.elsewhere(ctx, cpu, &from(), least),
+            false => None,
+        };
         let next = elsewhere.or(here.filter(|&(_, rank, _)| beats(rank)));
         let Some((from, _, v)) = next else { return runs.then_some(current) };
         self.realtime.dequeue(from, v);
@@ -357,6 +443,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
         let cpu = self.select_task_rq_fork(ctx, v);
         ctx.set_processor(v, cpu);
         let rank = rank(config.class);
+        self.realtime.exists |= rank > FAIR;
         let group = self.cgroups.group_of(ctx, v);
         let before = self.threads.get(v).copied().flatten().and_then(|thread| thread.task);
         let task = (rank == FAIR).then(|| {
@@ -433,6 +520,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             self.timers.stop_resched(ctx, p);
         }
         let (current, idle) = (ctx.current(p), ctx.idle(p));
+        self.update_rt_limit(ctx, p);
         if current != idle && !ctx.runnable(current) {
             self.dequeue_thread(ctx, current);
         }
@@ -463,9 +551,10 @@ impl<F: Tuned> Scheduler for Linux<F> {
         if (current == idle) != (next == idle) {
             self.update_util_avg(ctx, p, current != idle);
             self.note_idle(ctx, p, next == idle);
+            self.tick_stopped.remove(p);
             match next == idle {
                 true => self.timers.stop_tick(ctx, p),
-                false => self.timers.set_tick(ctx, p, next_tick(ctx.now(), &self.common)),
+                false => self.timers.set_tick(ctx, p, self.next_tick(ctx.now(), p)),
             }
         }
         self.complete_event(ctx);
@@ -484,6 +573,9 @@ impl<F: Tuned> Scheduler for Linux<F> {
             return;
         }
         let (from, own) = (ctx.processor(v), self.thread(v).rank);
+        if self.holds_back_rt(from) {
+            return;
+        }
         let to = self.select_task_rq_rt(ctx, v, own);
         if to != from && self.rank_on(ctx, to) < own && self.realtime.dequeue(from, v) {
             ctx.set_processor(v, to);
@@ -529,6 +621,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             Kind::Hrtick(cpu) => self.fair.hrtick(now, cpu),
             Kind::Refill(_) => self.expire_period_timers(ctx),
             Kind::Slack(group) => self.fair.slack_timer(now, group),
+            Kind::RtPeriod => self.begin_rt_period(ctx),
         }
         self.complete_event(ctx);
     }
@@ -557,6 +650,10 @@ impl<F: Tuned> Scheduler for Linux<F> {
             self.given.set(name, value.clone());
         }
         self.common = Common::new(&self.given);
+        let (runtime, period) = params::rt_limit(F::rt_rule(self.rules), &self.given);
+        for cpu in self.rt_limit.tune(runtime, period).iter() {
+            self.fair.set_need_resched(cpu, true);
+        }
         self.fair.tune(F::new(self.rules, &self.given, ctx.pcpus().len()), self.common.settings());
         self.complete_event(ctx);
         Ok(())
@@ -578,12 +675,6 @@ impl<F: Tuned> Scheduler for Linux<F> {
         }
         Ok(())
     }
-}
-
-/// The next tick after a point in time.
-fn next_tick(now: Time, common: &Common) -> Time {
-    let tick = common.tick();
-    Time::ZERO + ((now - Time::ZERO) / tick + 1) * tick
 }
 
 impl<F: Tuned> Registered for Linux<F> {

@@ -1,6 +1,9 @@
 //! The classes `SCHED_FIFO` and `SCHED_RR`, which run before every fair thread: a queue for each CPU, by priority.
 
-use vcpulab_host::{Class, PcpuId, PolicyContext, Table, VcpuId};
+use vcpulab_host::{Class, CpuMask, PcpuId, PolicyContext, Span, Table, Time, VcpuId};
+
+use super::fair_server::FairServers;
+use super::rt_bandwidth::RtBandwidth;
 
 /// The slice of `SCHED_RR`, ms.
 const SLICE_MS: i64 = 100;
@@ -22,9 +25,79 @@ pub fn rank(class: Class) -> Rank {
     }
 }
 
+/// The rule of a kernel that leaves fair threads time beside real-time threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RtRule {
+    /// Real-time throttling, up to 6.11.
+    Throttling,
+    /// The fair server, from 6.12 on.
+    FairServer,
+}
+
+/// The limit of real-time threads, with its state.
+#[derive(Clone, Debug)]
+pub enum RtLimit {
+    Throttling(RtBandwidth),
+    FairServer(FairServers),
+}
+
+impl RtLimit {
+    /// The limit under a rule; `runtime` (`None`: no limit) is that of real-time threads or of the fair server.
+    pub fn new(rule: RtRule, runtime: Option<Span>, period: Span) -> Self {
+        match rule {
+            RtRule::Throttling => RtLimit::Throttling(RtBandwidth::new(runtime, period)),
+            RtRule::FairServer => RtLimit::FairServer(FairServers::new(runtime, period)),
+        }
+    }
+
+    /// Changes runtime and period. The CPUs whose real-time threads may run again, because there is no limit any more.
+    pub fn tune(&mut self, runtime: Option<Span>, period: Span) -> CpuMask {
+        match self {
+            RtLimit::Throttling(bandwidth) => bandwidth.tune(runtime, period),
+            RtLimit::FairServer(servers) => servers.tune(runtime, period),
+        }
+    }
+
+    /// CPUs on which real-time threads may not run now: on a CPU with a running fair server, as long as a fair thread
+    /// can.
+    pub fn held_back(&self) -> &CpuMask {
+        match self {
+            RtLimit::Throttling(bandwidth) => bandwidth.throttled(),
+            RtLimit::FairServer(servers) => servers.running(),
+        }
+    }
+
+    /// Charges the thread that a CPU has run since the last update, while `queued` fair threads could run. True: the CPU
+    /// should decide again.
+    pub fn update(&mut self, now: Time, cpu: PcpuId, current: Rank, queued: u32) -> bool {
+        match self {
+            RtLimit::Throttling(bandwidth) => bandwidth.update_curr(now, cpu, current),
+            RtLimit::FairServer(servers) => servers.update(now, cpu, current, queued),
+        }
+    }
+
+    /// The end of the present period, if it is an event.
+    pub fn period_timer(&self) -> Option<Time> {
+        match self {
+            RtLimit::Throttling(bandwidth) => bandwidth.period_timer(),
+            RtLimit::FairServer(_) => None,
+        }
+    }
+
+    /// Begins a period, once all running threads are charged. The CPUs whose real-time threads may run again.
+    pub fn begin_period(&mut self, now: Time) -> CpuMask {
+        match self {
+            RtLimit::Throttling(bandwidth) => bandwidth.begin_period(now),
+            RtLimit::FairServer(_) => CpuMask::EMPTY,
+        }
+    }
+}
+
 /// Waiting real-time threads.
 #[derive(Clone, Debug, Default)]
 pub struct RealTime {
+    /// Whether the host has had a real-time thread.
+    pub exists: bool,
     /// Waiting threads of each CPU by rank, the greatest first, and in order of arrival.
     waiting: Table<PcpuId, Vec<(Rank, VcpuId)>>,
     count: usize,
@@ -70,10 +143,16 @@ impl RealTime {
         self.waiting[cpu].first().copied()
     }
 
-    /// The first waiting thread of another CPU that may run on this one and is above a rank.
-    pub fn elsewhere(&self, ctx: &PolicyContext, cpu: PcpuId, above: Rank) -> Option<(PcpuId, Rank, VcpuId)> {
+    /// The first waiting thread of one of the CPUs `from` that may run on this one and is above a rank.
+    pub fn elsewhere(
+        &self,
+        ctx: &PolicyContext,
+        cpu: PcpuId,
+        from: &CpuMask,
+        above: Rank,
+    ) -> Option<(PcpuId, Rank, VcpuId)> {
         let mut best: Option<(PcpuId, Rank, VcpuId)> = None;
-        for other in ctx.pcpus().iter().filter(|&other| other != cpu) {
+        for other in from.iter().filter(|&other| other != cpu) {
             let may = |&&(_, v): &&(Rank, VcpuId)| ctx.affinity(v).contains(cpu) && !ctx.is_current(v);
             let Some(&(rank, v)) = self.waiting[other].iter().find(may) else { continue };
             if rank > best.map_or(above, |(_, rank, _)| rank) {
@@ -82,6 +161,12 @@ impl RealTime {
         }
         best
     }
+}
+
+/// CPUs between which real-time threads move: the isolated CPUs of a host, or all others.
+pub fn root_domain(ctx: &PolicyContext, cpu: PcpuId) -> CpuMask {
+    let isolated = &ctx.isolation().isolated;
+    if isolated.contains(cpu) { isolated.and(ctx.pcpus()) } else { ctx.pcpus().without(isolated) }
 }
 
 /// Number of ticks in a slice.

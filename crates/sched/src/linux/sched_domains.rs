@@ -59,28 +59,35 @@ impl SchedDomain {
     }
 }
 
-/// The CPUs that share a last-level cache: those of a socket, or of a node where that is smaller.
+/// The CPUs that are balanced together with a CPU: all that are not isolated, or an isolated CPU alone.
+fn balanced(ctx: &PolicyContext, cpu: PcpuId) -> CpuMask {
+    let isolated = &ctx.isolation().isolated;
+    if isolated.contains(cpu) { CpuMask::only(cpu) } else { ctx.pcpus().without(isolated) }
+}
+
+/// The CPUs of a CPU's domains that share a last-level cache: those of a socket, or of a node where that is smaller.
 fn cache_mates(ctx: &PolicyContext, cpu: PcpuId) -> CpuMask {
     let socket = *ctx.socket_mates(cpu);
     let node = ctx.nodes().iter().find(|node| node.contains(cpu)).copied().unwrap_or(socket);
     let mates = if node.len() < socket.len() { node } else { socket };
-    mates.and(ctx.pcpus())
+    mates.and(&balanced(ctx, cpu))
 }
 
 fn core_mates(ctx: &PolicyContext, cpu: PcpuId) -> CpuMask {
     ctx.siblings(cpu).and(ctx.pcpus())
 }
 
-/// The scheduling domains of a CPU, the smallest first.
+/// The scheduling domains of a CPU, the smallest first. An isolated CPU has none.
 fn domains_of(ctx: &PolicyContext, cpu: PcpuId) -> Vec<SchedDomain> {
+    let all_cpus = balanced(ctx, cpu);
     let node = |cpu: PcpuId| ctx.nodes().iter().find(|node| node.contains(cpu)).copied();
-    let memory = |cpu: PcpuId| node(cpu).unwrap_or(*ctx.pcpus()).and(ctx.pcpus());
+    let memory = |cpu: PcpuId| node(cpu).unwrap_or(all_cpus).and(&all_cpus);
     type Mates<'a> = (Sharing, &'a dyn Fn(PcpuId) -> CpuMask);
     let all: [Mates; 4] = [
-        (Sharing::Core, &|cpu| core_mates(ctx, cpu)),
+        (Sharing::Core, &|cpu| core_mates(ctx, cpu).and(&all_cpus)),
         (Sharing::Llc, &|cpu| cache_mates(ctx, cpu)),
         (Sharing::Memory, &memory),
-        (Sharing::Memory, &|_| *ctx.pcpus()),
+        (Sharing::Memory, &|_| all_cpus),
     ];
     let mut domains: Vec<SchedDomain> = Vec::new();
     let mut below: Option<&dyn Fn(PcpuId) -> CpuMask> = None;

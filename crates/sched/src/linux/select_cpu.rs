@@ -33,9 +33,15 @@ impl SelectCpu {
 }
 
 impl<F: Tuned> Linux<F> {
-    /// The CPU for a new thread: in the last-level cache, the core and the CPU on which the fewest threads were placed.
+    /// The CPU for a new thread: in the last-level cache, the core and the CPU on which the fewest threads were placed. A
+    /// thread whose affinity leaves only isolated CPUs is placed on the first of them.
     pub(super) fn select_task_rq_fork(&self, ctx: &PolicyContext, v: VcpuId) -> PcpuId {
         let allowed = ctx.affinity(v).and(ctx.pcpus());
+        let balanced = allowed.without(&ctx.isolation().isolated);
+        let allowed = match balanced.is_empty() {
+            true => allowed.first().map_or(allowed, CpuMask::only),
+            false => balanced,
+        };
         let placed = |cpus: &CpuMask| cpus.iter().map(|cpu| self.cfs_tasks.placed(cpu)).sum::<u32>();
         // By what is placed on each of its CPUs, as a fraction of all caches alike.
         let in_cache = |cpu: PcpuId| {
@@ -79,7 +85,9 @@ impl<F: Tuned> Linux<F> {
             allowed.next_after(prev_cpu).unwrap_or(prev_cpu)
         };
         let mut target = prev_cpu;
-        if this_cpu != prev_cpu && allowed.contains(this_cpu) && !wide {
+        let isolated = &ctx.isolation().isolated;
+        let share_domain = !isolated.contains(this_cpu) && !isolated.contains(prev_cpu);
+        if this_cpu != prev_cpu && allowed.contains(this_cpu) && !wide && share_domain {
             target = self.wake_affine(ctx, this_cpu, prev_cpu, task);
         }
         self.select_idle_sibling(ctx, v, &allowed, prev_cpu, target)

@@ -13,28 +13,34 @@ pub enum Kind {
     Hrtick(PcpuId),
     Refill(GroupId),
     Slack(GroupId),
+    RtPeriod,
 }
+
+/// Number of the kinds of timers, which tokens are counted in.
+const KINDS: u32 = 6;
 
 impl Kind {
     /// The timer's purpose, from the token that the host hands back.
     pub fn of(token: u32) -> Self {
-        let number = token / 5;
-        match token % 5 {
+        let number = token / KINDS;
+        match token % KINDS {
             0 => Kind::Tick(PcpuId(number)),
             1 => Kind::Resched(PcpuId(number)),
             2 => Kind::Hrtick(PcpuId(number)),
             3 => Kind::Refill(GroupId(number)),
-            _ => Kind::Slack(GroupId(number)),
+            4 => Kind::Slack(GroupId(number)),
+            _ => Kind::RtPeriod,
         }
     }
 
     fn token(self) -> u32 {
         match self {
-            Kind::Tick(cpu) => 5 * cpu.0,
-            Kind::Resched(cpu) => 5 * cpu.0 + 1,
-            Kind::Hrtick(cpu) => 5 * cpu.0 + 2,
-            Kind::Refill(group) => 5 * group.0 + 3,
-            Kind::Slack(group) => 5 * group.0 + 4,
+            Kind::Tick(cpu) => KINDS * cpu.0,
+            Kind::Resched(cpu) => KINDS * cpu.0 + 1,
+            Kind::Hrtick(cpu) => KINDS * cpu.0 + 2,
+            Kind::Refill(group) => KINDS * group.0 + 3,
+            Kind::Slack(group) => KINDS * group.0 + 4,
+            Kind::RtPeriod => 5,
         }
     }
 }
@@ -48,6 +54,8 @@ pub struct Timers {
     /// Next refills of all groups, by time and group.
     refills: BTreeSet<(Time, GroupId)>,
     refill_of: Table<GroupId, Option<Time>>,
+    /// The timer of the periods of real-time throttling, made when it is first set, and its time.
+    rt_period: Option<(TimerId, Time)>,
 }
 
 impl Timers {
@@ -86,6 +94,17 @@ impl Timers {
 
     pub fn set_hrtick(&self, ctx: &mut PolicyContext, cpu: PcpuId, at: Option<Time>) {
         self.set(ctx, cpu, 2, at.unwrap_or(NEVER));
+    }
+
+    /// Sets the timer of the periods of real-time throttling.
+    pub fn set_rt_period(&mut self, ctx: &mut PolicyContext, at: Time) {
+        let cpu = ctx.first_pcpu();
+        let (timer, set) =
+            self.rt_period.get_or_insert_with(|| (ctx.new_timer(cpu, Kind::RtPeriod.token()), NEVER));
+        if *set != at {
+            *set = at;
+            ctx.set_timer(*timer, at);
+        }
     }
 
     /// Sets the timers of a group.
