@@ -23,7 +23,7 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help build pgo demo check test test-crates test-python reference bench bench-cores bench-counts bench-counts-keep \
-	bench-growth bench-peers lint fmt docs evidence fuzz lock fuzz-scenarios real-xen real-kvm site site-serve wheel \
+	bench-growth bench-peers lint fmt docs evidence fuzz lock fuzz-scenarios real-xen real-kvm real-host site site-serve wheel \
 	wheel-test web web-serve web-picture web-test
 
 ##@ Use
@@ -215,6 +215,11 @@ real-xen: build .venv/tools
 ## apt has, or REAL_KVM="name name --kernel 6.12" (takes a minute each; needs Debian's apt-get, as root, and gcc)
 real-kvm: build
 	$(BIN)/python real-kvm/record_kvm.py $(REAL_KVM)
+
+## Records the scheduler of this machine for two minutes, as root: `sudo make real-host`, or REAL_HOST="hogs --seconds 5" (needs
+## perf or tracefs; no guest runs, and nothing is left behind)
+real-host:
+	$(PYTHON) real-kvm/real_host.py $(REAL_HOST)
 
 ##@ Publish
 
