@@ -521,8 +521,7 @@ def test_what_was_recorded_under_one_scheduler_predicts_the_other(
     events = read_events(sources, (0.0, 1.0), recording, tmp_path / "events.arrow")
     other = twin.gather([REAL / f"xen4.17-{predicted}-{guests}"])
     # The same guests have the same numbers in both.
-    sources.scheduler, sources.host_params = other.scheduler, other.host_params
-    sources.xen = other.xen
+    sources = replace(sources, scheduler=other.scheduler, host_params=other.host_params, xen=other.xen)
     made = twin.make(sources, recording, events=events)
     rows = twin.score(made.scenario, other, read(other), replications=5)
     off = {(row.place, row.metric.name): round(row.off, 1) for row in rows if row.metric.name in ("gotten", "switches")}
