@@ -421,6 +421,13 @@ def export_perfetto(
 def schedulers() -> str:
     """Every scheduler with its generations and parameters, as JSON."""
 
+def linux_rules(
+    release: tuple[int, int, int | None] | None,
+    *,
+    base_slice: bool | None = None,
+    hrtick: bool | None = None,
+    cgroup_mode: bool | None = None,
+) -> tuple[str, str, str]: ...
 def generation_of(name: str, release: str | None = None) -> str | None:
     """The generation that a release of a scheduler has, or the scheduler where no release is named."""
 

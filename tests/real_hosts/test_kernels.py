@@ -14,7 +14,7 @@ from vcpulab.formats import read
 from vcpulab.formats.linux_host import Linux, read_linux
 from vcpulab.hosts.kernel import assumed_params, kernel_of, params_of, scheduler_warnings
 from vcpulab.hosts.kernel_release import release_of
-from vcpulab.hosts.kernel_rules import EEVDF_SINCE, Evidence, Sign, rules_of
+from vcpulab.hosts.kernel_rules import Evidence, Fact, Sign, rules_of
 from vcpulab.hypervisors.linux import by_cpus
 from vcpulab.scenario.catalogue import schedulers
 from vcpulab.twin.twin import Twin
@@ -199,7 +199,7 @@ def test_parameters_that_a_kernel_does_not_have_are_left_out_aloud(tmp_path: Pat
 
 
 def test_of_contradicting_files_the_newer_one_counts() -> None:
-    both = [Sign("new", since=EEVDF_SINCE), Sign("old", before=EEVDF_SINCE)]
+    both = [Sign("new", Fact.BASE_SLICE), Sign("old", Fact.BASE_SLICE, present=False)]
     assert rules_of((5, 15, 1), both).scheduler == EEVDF
     assert rules_of((6, 1, 1), both).decisive == (both[0],)
     assert rules_of((6, 12, 1), both[1:]).evidence is Evidence.FILES

@@ -38,7 +38,7 @@ mod _engine {
         median_interval, number_text, p_text, paired, t_cdf, t_quantile, verdict_text,
     };
     #[pymodule_export]
-    use super::linux::LinuxRecording;
+    use super::linux::{LinuxRecording, linux_rules};
     #[pymodule_export]
     use super::recording::RecordingReader;
     #[pymodule_export]

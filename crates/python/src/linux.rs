@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use vcpulab_sched::linux::{KernelFacts, KernelRelease};
 use vcpulab_conformance::linux::{Recording, Texts, compared, judged};
 
 use crate::watch;
@@ -66,4 +67,24 @@ impl LinuxRecording {
 
 fn wrong(error: impl ToString) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// The scheduler and the generation of a kernel's fair class, and the evidence for it: `release`, `between`, `newer`, `older`,
+/// `files` or `nothing`. `release`: the numbers of the release, with none for the last number where only the series is known. The
+/// others: whether the kernel has the file `base_slice_ns`, the feature `HRTICK`, the file `cgroup_mode`; none: unknown.
+#[pyfunction]
+#[pyo3(signature = (release, *, base_slice = None, hrtick = None, cgroup_mode = None))]
+pub fn linux_rules(
+    release: Option<(u32, u32, Option<u32>)>,
+    base_slice: Option<bool>,
+    hrtick: Option<bool>,
+    cgroup_mode: Option<bool>,
+) -> (&'static str, &'static str, &'static str) {
+    let release = release.map(|(major, minor, point)| KernelRelease {
+        major,
+        minor,
+        point: point.unwrap_or(u32::MAX),
+    });
+    let rules = KernelFacts { release, base_slice, hrtick, cgroup_mode }.rules();
+    (rules.policy, rules.generation.name, rules.evidence.name())
 }

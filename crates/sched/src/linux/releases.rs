@@ -43,6 +43,8 @@ pub struct KernelFacts {
 pub enum Evidence {
     /// The generation was read from the release's own series.
     Release,
+    /// The release is between two known ones: the older one's generation.
+    Between,
     /// The release is newer than all known ones: the newest generation.
     Newer,
     /// The release is older than all known ones: the oldest generation.
@@ -58,6 +60,7 @@ impl Evidence {
     pub fn name(self) -> &'static str {
         match self {
             Evidence::Release => "release",
+            Evidence::Between => "between",
             Evidence::Newer => "newer",
             Evidence::Older => "older",
             Evidence::Files => "files",
@@ -124,23 +127,24 @@ fn generations() -> Vec<(&'static str, &'static Generation)> {
 
 /// The position of a release's generation.
 fn by_release(all: &[(&'static str, &'static Generation)], release: KernelRelease) -> (usize, Evidence) {
-    let series = |name: &str, point| KernelRelease::of(name).map(|of| KernelRelease { point, ..of });
+    let first_of = |name: &str, point| KernelRelease::of(name).map(|of| KernelRelease { point, ..of });
     let mut firsts: Vec<(KernelRelease, usize)> = all
         .iter()
         .zip(0..)
         .flat_map(|((_, generation), position)| {
-            generation.since.iter().filter_map(move |&(name, point)| Some((series(name, point)?, position)))
+            generation.since.iter().filter_map(move |&(name, point)| Some((first_of(name, point)?, position)))
         })
         .collect();
     firsts.sort_unstable();
+    let series = |of: &KernelRelease| (of.major, of.minor);
+    let own = firsts.iter().any(|(first, _)| series(first) == series(&release));
     let known = firsts.iter().rev().find(|(first, _)| *first <= release);
-    match (known, firsts.last()) {
-        (None, _) => (0, Evidence::Older),
-        (Some(&(_, position)), Some((newest, _))) => {
-            let newer = (release.major, release.minor) > (newest.major, newest.minor);
-            (position, if newer { Evidence::Newer } else { Evidence::Release })
-        }
-        (Some(&(_, position)), None) => (position, Evidence::Release),
+    let newer = firsts.last().is_some_and(|(newest, _)| series(&release) > series(newest));
+    match known {
+        None => (0, Evidence::Older),
+        Some(&(_, position)) if own => (position, Evidence::Release),
+        Some(&(_, position)) if newer => (position, Evidence::Newer),
+        Some(&(_, position)) => (position, Evidence::Between),
     }
 }
 
