@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use vcpulab_sched::linux::{KernelFacts, KernelRelease};
 use vcpulab_conformance::linux::{Recording, Texts, compared, judged};
+use vcpulab_sched::linux::{KernelFacts, KernelRelease};
 
 use crate::watch;
 
@@ -80,11 +80,8 @@ pub fn linux_rules(
     hrtick: Option<bool>,
     cgroup_mode: Option<bool>,
 ) -> (&'static str, &'static str, &'static str) {
-    let release = release.map(|(major, minor, point)| KernelRelease {
-        major,
-        minor,
-        point: point.unwrap_or(u32::MAX),
-    });
+    let release =
+        release.map(|(major, minor, point)| KernelRelease { major, minor, point: point.unwrap_or(u32::MAX) });
     let rules = KernelFacts { release, base_slice, hrtick, cgroup_mode }.rules();
     (rules.policy, rules.generation.name, rules.evidence.name())
 }

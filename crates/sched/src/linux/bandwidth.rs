@@ -6,7 +6,7 @@ use super::cfs_rq::CfsRqId;
 use super::hierarchy::{Fair, Flavor};
 use super::load_weight::ns;
 use super::task_group::Throttle;
-use super::task_group::{Bandwidth, CfsBandwidth, TaskGroup};
+use super::task_group::{Bandwidth, CfsBandwidth, IdlePeriod, TaskGroup};
 
 /// CPU time beyond its debt that a throttled queue gets from the pool.
 const LEAST: Span = Span::from_ns(1);
@@ -19,15 +19,6 @@ const CFS_BANDWIDTH_SLACK_PERIOD: Span = Span::from_ms(5);
 
 /// Time before a refill in which the slack timer does nothing.
 const MIN_BANDWIDTH_EXPIRATION: Span = Span::from_ms(2);
-
-/// Action of the period timer of a group that used no CPU time in its last period, and of which no queue is throttled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IdlePeriod {
-    /// The timer refills the pool and stops.
-    RefillAndStop,
-    /// The timer stops; the pool keeps what queues gave back, even above the quota.
-    Stop,
-}
 
 impl<F: Flavor> Fair<F> {
     pub(super) fn cfs_bandwidth_of(&mut self, q: CfsRqId) -> Option<&mut CfsBandwidth> {

@@ -2,11 +2,11 @@
 
 use vcpulab_host::{Class, Span, Time};
 
-use super::bandwidth::IdlePeriod;
 use super::cfs_rq::{CfsRqId, Entity, EntityId, Kind, Task, max_vruntime, vruntime_diff};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
+use super::idle_scan::{IdleScan, SelectCpu};
 use super::load_weight::{LoadWeight, ns};
-use super::select_cpu::{IdleScan, SelectCpu};
+use super::task_group::IdlePeriod;
 
 /// Virtual time at which queues start.
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);

@@ -5,7 +5,7 @@
 
 use vcpulab_host::{CpuMask, PcpuId, Span, Table, Time};
 
-use super::realtime::{FAIR, Rank};
+use super::rank::{FAIR, Rank};
 
 /// The server of one CPU.
 #[derive(Clone, Copy, Debug, Default)]

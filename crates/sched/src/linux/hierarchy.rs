@@ -2,9 +2,8 @@
 
 use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Time};
 
-use super::bandwidth::IdlePeriod;
 use super::cfs_rq::{CfsRq, CfsRqId, Entity, EntityId, Kind, Task, TaskId};
-use super::task_group::{GroupWidth, ONE_TASK, TaskGroup, Throttle};
+use super::task_group::{GroupWidth, IdlePeriod, ONE_TASK, TaskGroup, Throttle};
 
 use super::load_weight::{LoadWeight, ns};
 use super::pelt::PeltAverage;

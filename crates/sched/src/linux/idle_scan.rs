@@ -1,9 +1,35 @@
-//! Limit of the search for an idle CPU in kernels before 6.1 (`SIS_PROP`): by the average idle time of the CPU that searches
-//! (`rq->avg_idle`) and the average cost of its searches (`sd->avg_scan_cost`).
+//! Choice of a CPU by release, and the limit of the search for an idle one in kernels before 6.1 (`SIS_PROP`): by the average idle
+//! time of the CPU that searches (`rq->avg_idle`) and the average cost of its searches (`sd->avg_scan_cost`).
 
 use vcpulab_host::{PcpuId, Span, Table, Time};
 
 use super::load_weight::ns;
+
+/// Rules of the choice of a CPU for a waking thread in which releases differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SelectCpu {
+    /// Whether a thread goes to its previous CPU if that is idle, without a comparison of loads with its waker's CPU.
+    pub prefers_idle_prev: bool,
+    /// Limit of the search of a last-level cache for an idle CPU.
+    pub scan: IdleScan,
+}
+
+/// Limit of the search of a last-level cache for an idle CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdleScan {
+    /// By the utilization of the cache's CPUs (`SIS_UTIL`).
+    Util,
+    /// By the time for which the waker's CPU idles on average (`SIS_PROP`), which halves with each tick of a busy CPU.
+    PropDecaying,
+    /// By the time for which the waker's CPU idles on average (`SIS_PROP`). The search counts the target, and searches for
+    /// cores and for CPUs are separate.
+    PropFromTarget,
+}
+
+impl SelectCpu {
+    /// The rules since 6.1.
+    pub const UTIL: SelectCpu = SelectCpu { prefers_idle_prev: true, scan: IdleScan::Util };
+}
 
 /// Time for which a search looks at one CPU. An assumption: kernels measure their searches.
 const CPU_COST: Span = Span::from_ns(50);

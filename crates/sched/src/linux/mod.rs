@@ -67,6 +67,7 @@ mod params;
 mod pelt;
 mod pick_next_task;
 mod policy;
+mod rank;
 mod realtime;
 mod releases;
 mod rt_bandwidth;

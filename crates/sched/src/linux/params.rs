@@ -3,8 +3,8 @@
 use vcpulab_host::{GroupConfig, Params, Scope, Span};
 
 use super::eevdf::CgroupMode;
+use super::idle_scan::SelectCpu;
 use super::realtime::RtRule;
-use super::select_cpu::SelectCpu;
 use super::task_group::Bandwidth;
 use super::{Cfs, Eevdf, Flavor, Settings, cfs, eevdf};
 use crate::param_spec::{ParamKind, ParamSpec};
@@ -331,9 +331,9 @@ impl Controls {
 /// Checks the parameters of a host, or of a domain whose groups are made with nothing else set.
 pub fn check(proposal: &Proposal<'_>) -> Result<(), Refusal> {
     match proposal.scope {
-        Scope::Global if proposal.is_new() => check_rt_limit(proposal),
+        Scope::Global if proposal.is_new() => check_rt_limit(&proposal.kept_and_given()),
         Scope::Global => {
-            check_rt_limit(proposal)?;
+            check_rt_limit(&proposal.kept_and_given())?;
             let present = proposal.present.map(Common::new);
             match present.is_none_or(|present| present.takes(proposal.given)) {
                 true => Ok(()),
@@ -354,8 +354,10 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Refusal> {
 }
 
 /// Checks that no runtime is longer than its period.
-fn check_rt_limit(proposal: &Proposal<'_>) -> Result<(), Refusal> {
-    let params = proposal.kept_and_given();
+///
+/// # Errors
+/// [`Refusal`]: a runtime is longer.
+pub fn check_rt_limit(params: &Params) -> Result<(), Refusal> {
     let value = |spec: &ParamSpec| params.int(spec.name).unwrap_or(spec.default);
     for (runtime, period) in [(&RT_RUNTIME, &RT_PERIOD), (&FAIR_SERVER_RUNTIME, &FAIR_SERVER_PERIOD)] {
         if value(runtime) > value(period) {

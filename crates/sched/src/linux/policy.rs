@@ -17,7 +17,8 @@ use super::hierarchy::Fair;
 use super::idle_scan::IdleScans;
 use super::params::{self, Common, Tuned};
 use super::pelt::PeltAverage;
-use super::realtime::{self, FAIR, Rank, RealTime, RtLimit, rank, root_domain};
+use super::rank::{self, FAIR, Rank, rank};
+use super::realtime::{self, RealTime, RtLimit, root_domain};
 use super::sched_domains::SchedDomains;
 use super::timers::{Kind, Timers};
 use super::wakee_flips::WakeeFlips;
@@ -139,7 +140,7 @@ impl<F: Tuned> Linux<F> {
     /// Rank of the thread that a CPU runs.
     fn rank_on(&self, ctx: &PolicyContext, cpu: PcpuId) -> Rank {
         let current = ctx.current(cpu);
-        if ctx.is_idle(current) { realtime::IDLE } else { self.thread(current).rank }
+        if ctx.is_idle(current) { rank::IDLE } else { self.thread(current).rank }
     }
 
     // ---- flags ----
@@ -643,12 +644,14 @@ impl<F: Tuned> Scheduler for Linux<F> {
     }
 
     fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
-        if !self.common.takes(params) {
+        let mut given = self.given.clone();
+        for (name, value) in params.iter() {
+            given.set(name, value.clone());
+        }
+        if !self.common.takes(params) || params::check_rt_limit(&given).is_err() {
             return Err(Rejected);
         }
-        for (name, value) in params.iter() {
-            self.given.set(name, value.clone());
-        }
+        self.given = given;
         self.common = Common::new(&self.given);
         let (runtime, period) = params::rt_limit(F::rt_rule(self.rules), &self.given);
         for cpu in self.rt_limit.tune(runtime, period).iter() {

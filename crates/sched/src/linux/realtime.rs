@@ -1,29 +1,13 @@
 //! The classes `SCHED_FIFO` and `SCHED_RR`, which run before every fair thread: a queue for each CPU, by priority.
 
-use vcpulab_host::{Class, CpuMask, PcpuId, PolicyContext, Span, Table, Time, VcpuId};
+use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Span, Table, Time, VcpuId};
 
 use super::fair_server::FairServers;
+use super::rank::Rank;
 use super::rt_bandwidth::RtBandwidth;
 
 /// The slice of `SCHED_RR`, ms.
 const SLICE_MS: i64 = 100;
-
-/// Rank of a CPU's current thread: −1 for none, 0 for a fair one, or a real-time priority from 1 to 99.
-pub type Rank = i16;
-
-/// The rank of a CPU that runs nothing.
-pub const IDLE: Rank = -1;
-
-/// The rank of fair threads.
-pub const FAIR: Rank = 0;
-
-/// The rank of a class.
-pub fn rank(class: Class) -> Rank {
-    match class {
-        Class::Fifo(priority) | Class::RoundRobin(priority) => priority.max(1).into(),
-        Class::Other | Class::Batch | Class::Idle => FAIR,
-    }
-}
 
 /// The rule of a kernel that leaves fair threads time beside real-time threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 
 use vcpulab_host::{CpuMask, PcpuId, Span, Table, Time};
 
-use super::realtime::{FAIR, Rank};
+use super::rank::{FAIR, Rank};
 
 /// The real-time threads of one CPU.
 #[derive(Clone, Copy, Debug, Default)]

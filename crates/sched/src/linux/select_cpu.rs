@@ -3,34 +3,9 @@
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Span, VcpuId};
 
 use super::cfs_rq::TaskId;
+use super::idle_scan::{IdleScan, SelectCpu};
 use super::params::Tuned;
 use super::policy::Linux;
-
-/// Rules of the choice of a CPU for a waking thread in which releases differ.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SelectCpu {
-    /// Whether a thread goes to its previous CPU if that is idle, without a comparison of loads with its waker's CPU.
-    pub prefers_idle_prev: bool,
-    /// Limit of the search of a last-level cache for an idle CPU.
-    pub scan: IdleScan,
-}
-
-/// Limit of the search of a last-level cache for an idle CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IdleScan {
-    /// By the utilization of the cache's CPUs (`SIS_UTIL`).
-    Util,
-    /// By the time for which the waker's CPU idles on average (`SIS_PROP`), which halves with each tick of a busy CPU.
-    PropDecaying,
-    /// By the time for which the waker's CPU idles on average (`SIS_PROP`). The search counts the target, and searches for
-    /// cores and for CPUs are separate.
-    PropFromTarget,
-}
-
-impl SelectCpu {
-    /// The rules since 6.1.
-    pub const UTIL: SelectCpu = SelectCpu { prefers_idle_prev: true, scan: IdleScan::Util };
-}
 
 impl<F: Tuned> Linux<F> {
     /// The CPU for a new thread: in the last-level cache, the core and the CPU on which the fewest threads were placed. A

@@ -29,6 +29,15 @@ pub enum Throttle {
     TaskWhenCharged,
 }
 
+/// Action of the period timer of a group that used no CPU time in its last period, and of which no queue is throttled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdlePeriod {
+    /// The timer refills the pool and stops.
+    RefillAndStop,
+    /// The timer stops; the pool keeps what queues gave back, even above the quota.
+    Stop,
+}
+
 /// A control group (`task_group`).
 #[derive(Clone, Debug)]
 pub struct TaskGroup {
