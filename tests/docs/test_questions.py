@@ -41,13 +41,26 @@ def shortened(name: str, keep: Mapping[str, Sequence[Any]], duration: str) -> di
     return sweep
 
 
+def command_of(name: str) -> tuple[Path, list[str]]:
+    """The page of a sweep, and the command with which it repeats the sweep."""
+    commands = [
+        (page, words)
+        for page in sorted(PAGES.glob("*.md"))
+        for command in re.findall(r"^\$ (vcpulab sweep .*)$", page.read_text(), re.MULTILINE)
+        if (words := shlex.split(command))[2] == f"examples/questions/{name}.toml"
+    ]
+    (command_of_page,) = commands
+    return command_of_page
+
+
 @pytest.fixture
 def measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Value]:
     """Runs a shortened sweep by the command of its page, and looks up what it prints."""
 
     def of(name: str, axes: tuple[str, str], keep: Mapping[str, Sequence[Any]], duration: str = "2s") -> Value:
         (tmp_path / f"{name}.toml").write_text(tomli_w.dumps(shortened(name, keep, duration)))
-        shown = re.findall(r"--show (\S+)", (PAGES / f"{name}.md").read_text())[0]
+        _, words = command_of(name)
+        shown = words[words.index("--show") + 1]
         given = [str(tmp_path / f"{name}.toml"), "--store", str(tmp_path / "store"), "--show", shown]
         assert main(["sweep", *given, "--format", "json", "--plot", str(tmp_path / f"{name}.svg")]) == 0
         rows = json.loads(capsys.readouterr().out)["metrics"]
@@ -65,14 +78,12 @@ def measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[...
 
 @pytest.mark.parametrize("name", NAMES)
 def test_page_shows_its_command_and_its_picture(name: str) -> None:
-    page = (PAGES / f"{name}.md").read_text()
+    path, words = command_of(name)
+    page = path.read_text()
     assert page.splitlines()[0].endswith("?"), "a question is its title"
     assert f"({name}.svg)" in page
-    (command,) = re.findall(r"^\$ (vcpulab sweep .*)$", page, re.MULTILINE)
-    words = shlex.split(command)
-    assert words[2] == f"examples/questions/{name}.toml"
     assert words[words.index("--plot") + 1] == f"docs/questions/{name}.svg"
-    assert f"({name}.md)" in (PAGES / "README.md").read_text()
+    assert f"({path.name})" in (PAGES / "README.md").read_text()
     assert len(Plan.load(EXAMPLES / f"{name}.toml").groups) <= 2
 
 
@@ -134,3 +145,37 @@ def test_spread_or_pack(measured: Callable[..., Value]) -> None:
     assert of(8, "pack, memory", work) > 1.2 * of(8, "spread, memory", work)
     assert of(10, "pack, memory", work) > of(10, "spread, memory", work)
     assert of(12, "spread, memory", work) > of(12, "pack, memory", work)
+
+
+def test_kernel_upgrade_latency(measured: Callable[..., Value]) -> None:
+    keep = {"domain.hogs.count": [2, 10]}
+    of = measured("kernel-upgrade-latency", ("domain.hogs.count", "host.generation"), keep, "10s")
+    median, tail = "http.response_p50", "http.response_p99"
+    assert of(10, "7.3", median) > 2 * of(10, "7.0", median)
+    assert of(10, "7.3", tail) > 1.2 * of(10, "7.0", tail)
+    assert of(10, "6.8", median) == pytest.approx(of(10, "7.0", median), rel=0.2)
+    assert of(2, "7.3", tail) == pytest.approx(of(2, "7.0", tail), rel=0.02)
+
+
+def test_kernel_upgrade_sizes(measured: Callable[..., Value]) -> None:
+    of = measured("kernel-upgrade-sizes", ("domain.large.vcpus", "host.generation"), {"domain.large.vcpus": [8]})
+    for generation in ("6.8", "6.12", "7.0"):
+        assert of(8, generation, "large.gotten") == pytest.approx(88, abs=2)
+    assert of(8, "7.3", "large.gotten") == pytest.approx(372, abs=5)
+    assert of(8, "7.3", "small1.gotten") < 0.65 * of(8, "7.0", "small1.gotten")
+
+
+def test_kernel_upgrade_quota(measured: Callable[..., Value]) -> None:
+    quota = "domain.limited.global_quota_us"
+    of = measured("kernel-upgrade-quota", (quota, "host.generation"), {quota: [100_000]}, "10s")
+    for generation in ("6.8", "6.12", "7.0", "7.3"):
+        assert of(100_000, generation, "limited.gotten") == pytest.approx(100, abs=1)
+    switches = "limited.context_switches"
+    assert of(100_000, "7.3", switches) > 1.3 * of(100_000, "7.0", switches)
+
+
+def test_kernel_upgrade_daemon(measured: Callable[..., Value]) -> None:
+    threads = "domain.backup.vcpus"
+    of = measured("kernel-upgrade-daemon", (threads, "host.generation"), {threads: [4, 8]}, "5s")
+    assert of(4, "7.3", "backup.gotten") < 0.85 * of(4, "7.0", "backup.gotten")
+    assert of(8, "7.3", "backup.gotten") == pytest.approx(of(8, "7.0", "backup.gotten"), rel=0.02)
