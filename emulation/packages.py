@@ -65,8 +65,9 @@ class Packages:
         return found[0]
 
     def boot_image(self, version: str) -> Path:
-        """The kernel of a version (`6.1`), as it is booted."""
-        return self.only(f"boot/vmlinuz-{version}.*")
+        """The kernel of a version (`6.1`), as it is booted. From 7.2 on it is beside the modules."""
+        beside_modules = f"usr/lib/modules/{version}.*/vmlinuz"
+        return self.only(beside_modules if any(self.root.glob(beside_modules)) else f"boot/vmlinuz-{version}.*")
 
     def modules(self, version: str, names: Iterable[str]) -> dict[str, bytes]:
         """Modules of the kernel of a version, after those they need, which each names in its own `depends=`.

@@ -11,11 +11,22 @@ from typing import NoReturn
 import command
 from command import ExperimentError
 
+_LATENCY, _MIN_GRANULARITY, _WAKEUP_GRANULARITY = 6_000_000, 750_000, 1_000_000
+_BASE_SLICE = {"/sys/kernel/debug/sched/base_slice_ns": 700_000}
 TUNABLES = {
-    "6.1": {"latency_ns": 6_000_000, "min_granularity_ns": 750_000, "wakeup_granularity_ns": 1_000_000},
-    "6.12": {"base_slice_ns": 700_000},
+    "5.10": {
+        "/proc/sys/kernel/sched_latency_ns": _LATENCY,
+        "/proc/sys/kernel/sched_min_granularity_ns": _MIN_GRANULARITY,
+        "/proc/sys/kernel/sched_wakeup_granularity_ns": _WAKEUP_GRANULARITY,
+    },
+    "6.1": {
+        "/sys/kernel/debug/sched/latency_ns": _LATENCY,
+        "/sys/kernel/debug/sched/min_granularity_ns": _MIN_GRANULARITY,
+        "/sys/kernel/debug/sched/wakeup_granularity_ns": _WAKEUP_GRANULARITY,
+    },
+    **dict.fromkeys(("6.12", "6.16", "6.17", "6.18", "6.19", "7.0", "7.1", "7.2", "7.3"), _BASE_SLICE),
 }
-"""By kernel: what depends on the number of CPUs, on one: below /sys/kernel/debug/sched."""
+"""By kernel: the files of what depends on the number of CPUs, with the values on one."""
 
 GROUP = {"weight": (1, 10_000), "burst": (0, 1_000_000_000), "idle": (0, 1)}
 THREAD = {"sl": (0, 1_000_000_000), "wk": (0, 1_000_000_000), "jit": (0, 100), "nice": (-20, 19), "yield": (0, 1000)}
@@ -46,7 +57,7 @@ class Experiment:
         """What the host reads, for a kernel: tunables first."""
         factor = min(self.cpus, 8).bit_length()  # the kernel's: 1 + log2, rounded down
         tunables = TUNABLES[kernel].items() if factor > 1 else ()
-        lines = [f"set /sys/kernel/debug/sched/{name} {value * factor}" for name, value in tunables]
+        lines = [f"set {file} {value * factor}" for file, value in tunables]
         return "\n".join([*lines, self.experiment.strip(), ""])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import kernels
 from command import ExperimentError
-from experiment import Experiment, read_experiments
+from experiment import TUNABLES, Experiment, read_experiments
 from kernels import KERNELS, prepare
 from packages import EmulationError, Packages, run
 from record_kvm import HERE, in_seconds, is_recorded
@@ -32,6 +32,13 @@ def test_tunables_are_those_of_a_host_with_more_processors() -> None:
         lines = Experiment("a", "vm a\nth", cpus=cpus).text(kernel).splitlines()
         return [line.rpartition("/")[2] for line in lines if line.startswith("set ")]
 
+    assert set(TUNABLES) == set(KERNELS)
+    assert tunables("5.10", 8) == [
+        "sched_latency_ns 24000000",
+        "sched_min_granularity_ns 3000000",
+        "sched_wakeup_granularity_ns 4000000",
+    ]
+    assert tunables("7.3", 8) == ["base_slice_ns 2800000"]
     assert tunables("6.1", 8) == ["latency_ns 24000000", "min_granularity_ns 3000000", "wakeup_granularity_ns 4000000"]
     assert [tunables("6.12", cpus) for cpus in (1, 3, 4, 64)] == [
         [],
@@ -93,7 +100,7 @@ def test_a_recording_of_another_table_is_not_this_ones(tmp_path: Path) -> None:
     assert not is_recorded(experiment, kernel, 1, tmp_path)
     (tmp_path / "trace.txt").touch()
     (tmp_path / "experiment.txt").write_text(experiment.text("6.1"))
-    (tmp_path / "cmdline.txt").write_text("console=ttyS0 quiet rdinit=/init seconds=4 seed=1\n")
+    (tmp_path / "cmdline.txt").write_text("console=ttyS0 quiet rdinit=/init cryptomgr.notests=1 seconds=4 seed=1\n")
     assert is_recorded(experiment, kernel, 1, tmp_path)
     assert not is_recorded(experiment, kernel, 2, tmp_path)
     assert not is_recorded(replace(experiment, seconds=5), kernel, 1, tmp_path)
@@ -104,7 +111,7 @@ def test_a_kernel_that_apt_does_not_have_is_left_out_or_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     offered = {"linux-image-cloud-amd64": "  Candidate: 6.12.43-1\n", "linux-image-6.12-cloud-amd64": ""}
-    monkeypatch.setattr(kernels, "run", lambda command, **_: offered[command[-1]])
+    monkeypatch.setattr(kernels, "run", lambda command, **_: offered.get(command[-1], ""))
     monkeypatch.setattr(Packages, "unpack", lambda _: None)
     with pytest.raises(EmulationError) as error:
         prepare(tmp_path, [])
@@ -117,9 +124,50 @@ def test_a_kernel_that_apt_does_not_have_is_left_out_or_named(
     packages, found = prepare(tmp_path, [])
     assert [kernel.name for kernel in found] == ["linux-6.1-cfs"]
     assert "linux-image-cloud-amd64" in packages.names
-    assert capsys.readouterr().out.startswith("left out: kernel 6.12: apt offers nothing")
+    assert "left out: kernel 6.12: apt offers nothing" in capsys.readouterr().out
     with pytest.raises(EmulationError, match=r"kernel 6\.12"):
         prepare(tmp_path, ["6.12"])
+
+
+def test_the_newest_build_of_a_kernel_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = "linux-image-7.2.13+deb14-cloud-amd64"
+    offered = {
+        "linux-image-7.2.": f"linux-image-7.2.9+deb13-cloud-amd64\n{newest}\nlinux-image-7.2.12+deb13-cloud-amd64\n"
+        f"{newest}-unsigned\nlinux-image-7.2.14+deb14-amd64\nlinux-image-7.2.14+deb14-rt-amd64\n",
+        newest: "  Candidate: 7.2.13-1\n",
+        "linux-image-5.10.": "linux-image-5.10.0-9-cloud-amd64\nlinux-image-5.10.0-32-cloud-amd64\n",
+        "linux-image-5.10.0-32-cloud-amd64": "  Candidate: 5.10.223-1\n",
+    }
+    monkeypatch.setattr(kernels, "run", lambda command, **_: offered.get(command[-1], ""))
+    monkeypatch.setattr(Packages, "unpack", lambda _: None)
+    packages, to_record = prepare(tmp_path, ["7.2", "5.10"])
+    assert [kernel.name for kernel in to_record] == ["linux-5.10-cfs", "linux-7.2-eevdf"]
+    assert packages.names[-2:] == ("linux-image-5.10.0-32-cloud-amd64", newest)
+    with pytest.raises(EmulationError, match=r"kernel 7\.3: apt has no `linux-image-7\.3\.\*-cloud-amd64`"):
+        prepare(tmp_path, ["7.3"])
+
+
+def test_a_superseded_build_without_its_parts_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = "linux-image-7.1.13+deb13-cloud-amd64"
+
+    def apt(command: list[str], **_: str) -> str:
+        if "--simulate" in command:
+            raise EmulationError("Depends: linux-modules-7.1.13+deb13-cloud-amd64 but it is not installable")
+        return package if command[1] == "pkgnames" else "  Candidate: 7.1.13-1~bpo13+1\n"
+
+    monkeypatch.setattr(kernels, "run", apt)
+    with pytest.raises(EmulationError, match=r"kernel 7\.1: apt lacks packages that `linux-image-7\.1\.13"):
+        prepare(tmp_path, ["7.1"])
+
+
+@pytest.mark.parametrize(
+    "image", ["boot/vmlinuz-7.2.13+deb14-cloud-amd64", "usr/lib/modules/7.2.13+deb14-cloud-amd64/vmlinuz"]
+)
+def test_a_kernel_is_in_boot_or_beside_its_modules(tmp_path: Path, image: str) -> None:
+    packages = Packages(tmp_path, ())
+    (packages.root / image).parent.mkdir(parents=True)
+    (packages.root / image).touch()
+    assert packages.boot_image("7.2") == packages.root / image
 
 
 def test_what_is_not_installed_is_named_with_how_to_get_it() -> None:
