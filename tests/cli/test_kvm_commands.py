@@ -538,7 +538,7 @@ def test_many_vms_are_set_in_a_loop() -> None:
 
 
 def test_another_kernel_or_hypervisor_is_no_command() -> None:
-    assert "linux-cfs (6.1): takes another kernel" in texts(
+    assert "linux-cfs (6.1): install a kernel of 6.1, and boot it" in texts(
         new_steps(EEVDF, EEVDF.change({"host.scheduler": "linux-cfs"})), "cannot"
     )
     xen = Scenario.from_toml('[host]\nprofile = "exact"\npcpus = 8\nscheduler = "credit2"\n[domain.web]\nvcpus = 4\n')

@@ -251,6 +251,35 @@ def test_the_starter_fits_on_a_page_of_any_width(command: Vcpulab, tmp_path: Pat
     )
 
 
+UPGRADED = """
+[run]
+duration = "1s"
+warmup = "200ms"
+
+[host]
+hypervisor = "kvm"
+profile = "exact"
+pcpus = 4
+scheduler = "linux-eevdf"
+
+[domain.large]
+vcpus = 4
+app = [{ kind = "hog", instance = 4 }]
+
+[domain.small]
+count = 4
+app = [{ kind = "hog" }]
+"""
+
+
+def test_whatif_has_one_row_for_the_instances_of_an_application(command: Vcpulab, tmp_path: Path) -> None:
+    (tmp_path / "host.toml").write_text(UPGRADED)
+    printed = command("whatif", "host.toml", "--set", "host.generation=7.3").stdout
+    assert printed.startswith("large.0 to large.3.throughput")
+    assert "large.1.throughput" not in printed
+    assert "linux-eevdf (7.3): install a kernel of 7.3, and boot it" in printed
+
+
 def test_whatif_tells_what_was_set_and_what_changes(command: Vcpulab, forty: str) -> None:
     result = command("whatif", forty, "--set", "batch*.cap=20", "--replications", "4")
     assert result.returncode == 0, result.stderr

@@ -121,3 +121,25 @@ def test_isolated_cpus(policy: dict[str, Any]) -> None:
     assert gotten(run("linux-isolated", policy), "telecom", "web") == approx((100, 200), abs=0.1)
     pinned = policy | {"domain.telecom.affinity": ["2", "3", "4", "5"]}
     assert gotten(run("linux-isolated", pinned), "telecom", "web") == approx((400, 200), abs=0.1)
+
+
+def test_request_timer() -> None:
+    def switches(generation: str) -> float:
+        hogs = run("linux-request-timer", {"host.generation": generation})
+        return sum(hogs[f"hogs{number}.context_switches"].mean for number in (1, 2, 3))
+
+    assert switches("7.0") == approx(250, rel=0.01)
+    assert switches("7.1") == approx(1429, rel=0.01)
+
+
+def test_limits_thread_by_thread() -> None:
+    switches = {
+        generation: run("linux-vm-quota", {"host.generation": generation})["vm.context_switches"].mean
+        for generation in ("6.17", "6.18")
+    }
+    assert switches == approx({"6.17": 98, "6.18": 108}, abs=0.5)
+
+
+def test_weight_per_busy_vcpu() -> None:
+    for generation, percent in (("7.2", 80), ("7.3", 172)):
+        assert gotten(run("linux-busy-vcpus", {"host.generation": generation}), "large") == approx((percent,), abs=1)

@@ -135,7 +135,7 @@ def _of_the_host(setting: Setting, change: Change) -> Iterator[Way]:
             yield Way.none(f"{pool} is a scheduler of Xen: on a KVM host it cannot be had, nor its parameters")
         case Scheduler(pool, new_kernel):
             # Of a host as it was installed nothing is to be typed: the kernel has one scheduler.
-            yield Way.none(f"{pool}: takes another kernel") if new_kernel else Way()
+            yield Way.none(f"{pool}: install a kernel of {pool.generation}, and boot it") if new_kernel else Way()
         case Params(pool, None, values):
             yield _tunables(pool, values, while_running=setting.moment == "action")
         case HaltPolling() | CgroupVersion() | Isolation():

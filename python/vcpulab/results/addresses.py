@@ -11,6 +11,7 @@ import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from vcpulab.errors import RequestError
@@ -122,10 +123,27 @@ def app_rows(scenario: Scenario, alike: Sequence[Sequence[str]]) -> list[list[st
     return [[app.name for app in row] for row in rows]
 
 
+def instance_rows(scenario: Scenario, alike: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Rows of the instances of an application, of domains that are like no other.
+
+    Examples:
+        >>> scenario = Scenario.starter().change({"domain.batch.vcpus": 2, "domain.batch.app.0.instance": 2})
+        >>> instance_rows(scenario, [["web"], ["batch"]])
+        [['web.0'], ['batch.0', 'batch.1']]
+    """
+    apps_of = grouped(apps(scenario), lambda app: app.domain)
+    rows = []
+    for domain in (group[0] for group in alike if len(group) == 1):
+        names = (app.name for app in apps_of.get(domain, []))
+        rows += [list(islice(names, app.instance)) for app in scenario.domains[domain].apps]
+    return rows
+
+
 def row_of_things(*scenarios: Scenario) -> dict[str, tuple[str, ...]]:
     """Domains and applications to the things that share a row with them; see `alike.rows`."""
     alike = rows(*scenarios)
-    return {thing: tuple(row) for row in [*alike, *app_rows(scenarios[0], alike)] for thing in row}
+    together = [*alike, *app_rows(scenarios[0], alike), *instance_rows(scenarios[0], alike)]
+    return {thing: tuple(row) for row in together for thing in row}
 
 
 _OF_DOMAINS: Mapping[ThingKind, tuple[Metric, ...]] = {"domain": DOMAIN, "io": IO}
