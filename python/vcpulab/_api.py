@@ -298,7 +298,10 @@ def capacity(
     Examples:
         >>> starter = Scenario.starter().change({"run.duration": "500ms"})
         >>> print(capacity(starter, "http.rate", lowest=100, highest=250))
-        client.http.rate: 250 keeps the SLOs
+        a web server beside a batch machine
+        <BLANKLINE>
+        every load tried keeps the SLOs with these settings: client.http.rate up to 250, the highest
+        ...
     """
     from vcpulab._work.budget import Budget
     from vcpulab.advice import capacity as capacities
@@ -381,8 +384,7 @@ def bounds(scenario: Source) -> "Bounds":
 
     Examples:
         >>> print(bounds(Scenario.starter()))
-        http: at most 350/s, together with the others 350/s, limited by rate
-        ...
+        a web server beside a batch machine: bounds, and estimates by exact mean-value analysis; ...
     """
     from vcpulab.advice.bounds import bounds as bounds_of
 
@@ -415,7 +417,8 @@ def lint(
 
     Examples:
         >>> print(lint(Scenario.starter().change({"run.duration": "50ms"}), replications=2))
-        domain.web.weight: waits-behind-equals: answers to http take up to ...
+        a web server beside a batch machine: domain.web.weight: waits-behind-equals
+          answers to http take up to ...
     """
     from vcpulab.advice.lint import catalogue
     from vcpulab.advice.lint import lint as linting

@@ -99,9 +99,15 @@ pub fn compared(
     }
     let (setting, lags) = as_it_began(real)?;
     let overheads = Overheads::of(&demands.lines, &demands.clock());
+    let mut work = Demands::of(demands, &overheads);
+    if real.setup.scheduler() != demands.setup.scheduler() {
+        // What the host's own threads do belongs to the kernel.
+        let host = Demands::of(real, &Overheads::of(&real.lines, &real.clock()));
+        work = work.with_host_threads_of(&host);
+    }
     let free = Free {
         setups: [&demands.setup, &setting],
-        demands: &Demands::of(demands, &overheads),
+        demands: &work,
         overheads: &overheads,
         lags: &lags,
         hz: real.hz(),

@@ -25,6 +25,20 @@ pub struct Demands {
     pub first: Vec<(Time, Vec<u32>)>,
 }
 
+impl Demands {
+    /// These demands on the host of another kernel, whose own threads are those of the other demands, from the beginning of both
+    /// recordings on.
+    #[must_use]
+    pub fn with_host_threads_of(self, host: &Demands) -> Self {
+        let later = self.window[0] - host.window[0];
+        let moved = |(thread, arrivals): (&u32, &Arrivals)| {
+            let works = arrivals.works.iter().map(|&(at, work)| (at + later, work)).collect();
+            (*thread, Arrivals { works, ..*arrivals })
+        };
+        Demands { others: host.others.iter().map(moved).collect(), ..self }
+    }
+}
+
 /// Demand of a VM's thread.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Demand {

@@ -15,7 +15,7 @@
 //! | `hierarchy` | `dequeue_task`, `dequeue_entities`, `cfs_rq_of`, `task_tick`, `yield_task`, `yield_to` |
 //! | `pick_next_task` | `pick_next_task`, `put_prev_entity`, `set_next_entity`, `wakeup_preempt`, `need_resched` |
 //! | `flat` | one queue for each CPU (7.3): effective weights |
-//! | `throttle` | `throttle_cfs_rq`, `unthrottle_cfs_rq`, `tg_throttle_down`, `tg_unthrottle_up`, `throttled_limbo_list` |
+//! | `throttle` | `throttle_cfs_rq`, `unthrottle_cfs_rq`, `tg_throttle_down`, `tg_unthrottle_up`, `throttled_limbo` |
 //! | `hrtick` | `hrtick_start_fair`, `hrtick_update`, `hrtick_clear` |
 //! | `timeline` | `set_next_buddy`, `clear_buddies`, `account_entity_enqueue` |
 //! | `task_group`, `bandwidth` | `task_group`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `distribute_cfs_runtime` |
