@@ -132,6 +132,20 @@ def test_a_large_vm_with_light_vcpus() -> None:
     assert not [one for one in _every(fair) if one.rule == "light-vcpus"]
 
 
+def test_a_raised_weight_counts_for_each_vcpu_from_7_3_on() -> None:
+    domains = {"web": web(1, "1ms"), "large": busy(4, weight=400)}
+    rule = "weight-per-busy-vcpu"
+    it = scenario(domains, asked(400), generation="7.3")
+    raised = on(it)[rule]
+    assert raised.changes == {"domain.large.weight": 100}
+    assert "weight 400 counts for each of its busy vCPUs, of 4, beside 100 of web" in raised.reason
+    assert fixed(it, raised)["users.throughput"].mean > 1.1 * vcpulab.run(it)["users.throughput"].mean
+    before = scenario(domains, asked(400), generation="7.2")
+    assert rule not in [finding.rule for finding in _every(before)]
+    lowered = scenario({**domains, "large": busy(4, weight=100)}, asked(400), generation="7.3")
+    assert rule not in [finding.rule for finding in _every(lowered)]
+
+
 def _every(it: vcpulab.Scenario) -> list[Finding]:
     return list(settings(Host(it, vcpulab.run(it))))
 

@@ -308,6 +308,12 @@ class Host:
             return linux.by_cpus(name, self.scenario.host.pcpus, pool.generation)
         return None if given is None else int(given)
 
+    def weighs_each_vcpu(self, domain: str) -> bool:
+        """Whether a domain's weight counts for each of its busy vCPUs instead of being divided among them."""
+        pool = self.pool_of(domain)
+        mode = self.params(pool, "global").get("cgroup_mode")
+        return mode is not None and pool.params.get("cgroup_mode", mode.default) != "smp"
+
     # ---- what was measured ----
 
     @cached_property

@@ -189,7 +189,7 @@ def light_vcpus(host: Host) -> Iterator[Finding]:
     and its vCPUs wait for more than {WAITS:.0%} of the time.
 
     Silent: No finding if the VM serves nothing, or if a larger weight improves nothing or costs other services more
-    than it gains.
+    than it gains. No finding where the kernel counts a weight for each busy vCPU (7.3, unless `cgroup_mode` is `smp`).
 
     Fix: Set as much weight for each vCPU as those VMs have. If that does harm, half of it.
 
@@ -198,7 +198,7 @@ def light_vcpus(host: Host) -> Iterator[Finding]:
     Sources: Linux's `Documentation/admin-guide/cgroup-v2`, `cpu.weight`; libvirt's domain XML, `cputune` (`shares`).
     """
     for domain in host.machines:
-        if host.waited(domain) < WAITS or not host.serves(domain):
+        if host.waited(domain) < WAITS or not host.serves(domain) or host.weighs_each_vcpu(domain):
             continue
         own, vcpus = host.value(domain, "weight") or GROUP_WEIGHT, host.domains[domain].vcpus
         behind = [name for name, share in host.behind(domain) if name in host.machines and share >= OF_WAITS]
@@ -216,6 +216,48 @@ def light_vcpus(host: Host) -> Iterator[Finding]:
         )
         half = round(fair / 2)
         yield Finding(path, reason, {path: fair}, otherwise=({path: half},) if half > own else ())
+
+
+@rule("weight-per-busy-vcpu")
+def weight_per_busy_vcpu(host: Host) -> Iterator[Finding]:
+    """A weight that was raised for a VM with many vCPUs counts for each of them on a kernel of 7.3.
+
+    Mechanism: Up to 7.2 the weight of a VM is divided among its busy vCPUs, so a large VM needs a larger weight. From
+    7.3 on the weight counts for each busy vCPU. The same weight then gives the VM that many times the CPU time, which
+    other VMs lose.
+
+    Evidence: The VM has several vCPUs and a larger weight than a VM that serves, waits for more than {WAITS:.0%} of the
+    time, and does so for it in more than {OF_WAITS:.0f} % of its waits.
+
+    Silent: No finding if `cgroup_mode` is `smp`, or if a smaller weight improves nothing or costs other services more
+    than it gains.
+
+    Fix: Divide the weight by the number of vCPUs, but not below that of the VM that waits.
+
+    Schedulers: `linux-eevdf` from 7.3 on.
+
+    Sources: Linux's `/sys/kernel/debug/sched/cgroup_mode`.
+    """
+    for domain in host.machines:
+        weight, vcpus = host.value(domain, "weight") or GROUP_WEIGHT, host.domains[domain].vcpus
+        if vcpus < 2 or not host.weighs_each_vcpu(domain):
+            continue
+        lighter = {
+            name: own
+            for name in host.machines
+            if name != domain and host.serves(name) and host.waited(name) > WAITS
+            if (own := host.value(name, "weight") or GROUP_WEIGHT) < weight
+            if dict(host.behind(name)).get(domain, 0.0) >= OF_WAITS
+        }
+        if not lighter:
+            continue
+        path = of_domain(domain, "weight")
+        first = max(lighter, key=host.waited)
+        reason = (
+            f"weight {weight} counts for each of its busy vCPUs, of {vcpus}, beside {lighter[first]} of {first}, which "
+            f"waits for {100 * host.waited(first):.0f} % of the time"
+        )
+        yield Finding(path, reason, {path: max(*lighter.values(), weight // vcpus, 1)})
 
 
 @rule("machines-weigh-as-one")
