@@ -18,6 +18,7 @@ from vcpulab.errors import RequestError
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.twin.build import read, read_events
 from vcpulab.twin.links import links
+from vcpulab.twin.messages.attribution import attributed
 from vcpulab.twin.sequences import Turn, Turns, turns_of
 
 REAL = ROOT / "tests" / "recordings"
@@ -380,3 +381,11 @@ def test_a_pool_whose_cpus_are_not_listed_is_said() -> None:
     made = vcpulab.Twin(*(recorded / name for name in ("trace.bin.xz", "list0.txt", "sched.txt")))
     assert any("pool batch: its CPUs are not listed" in note for note in made.notes)
     assert "pool" not in made.scenario.to_dict()
+
+
+def test_a_sender_without_turns_of_its_own_is_a_timer() -> None:
+    """Such as a thread of which a filtered or busy host recorded no complete turn."""
+    vcpu, gone = (1, 0), (9, 9)
+    first = Turn(((5, None),), gone, woke_ns=0, span_ns=5, blocked_ns=10, sender_turn=3)
+    turns = {vcpu: Turns(vcpu, 0, [first, Turn(((5, gone), (1, None)), 0, woke_ns=15, span_ns=6)])}
+    assert [turn.blocked for turn in attributed(turns, {(gone, vcpu)})[vcpu].turns] == [10, 0]

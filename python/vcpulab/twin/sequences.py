@@ -5,7 +5,7 @@ timer, or an event of another vCPU whose turns are known, too. The event comes a
 and the receiver waits until then: a scheduler that slows the sender slows the receiver.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Container, Iterable, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -45,6 +45,25 @@ class Turn(NamedTuple):
     def run_ns(self) -> int:
         """The CPU time of the turn."""
         return sum(cpu_ns for cpu_ns, _ in self.computes)
+
+    def among(self, vcpus: Container[Vcpu]) -> "Turn":
+        """The turn among these vCPUs: wake-ups by others count as a timer, wake-ups of others are left out.
+
+        Examples:
+            >>> turn = Turn(((5, (1, 0)), (2, (9, 9)), (1, None)), (9, 9), blocked_ns=7).among({(1, 0)})
+            >>> turn.computes, turn.blocked
+            (((5, (1, 0)), (3, None)), 7)
+        """
+        computes: list[tuple[int, Vcpu | None]] = []
+        before = 0
+        for cpu_ns, woken in self.computes:
+            before += cpu_ns
+            if woken is None or woken in vcpus:
+                computes.append((before, woken))
+                before = 0
+        if isinstance(self.blocked, int) or self.blocked in vcpus:
+            return self._replace(computes=tuple(computes))
+        return self._replace(computes=tuple(computes), blocked=self.blocked_ns, sender_turn=-1)
 
     def without(self, owed_ns: int, wake_ns: int = 0) -> "Turn":
         """The turn without CPU time that is not its own work.

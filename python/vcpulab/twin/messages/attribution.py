@@ -40,6 +40,7 @@ def attributed(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Beli
         turns: of each of these vCPUs.
         links: who wakes whom.
     """
+    turns = {vcpu: replace(each, turns=[turn.among(turns) for turn in each.turns]) for vcpu, each in turns.items()}
     beliefs = _seen(_linked({vcpu: Beliefs.from_history(vcpu, history) for vcpu, history in turns.items()}, links))
     beliefs = {
         vcpu: replace(each, received=[Received(each.woken_by(turn), is_sure=False) for turn in range(len(each.turns))])
