@@ -47,10 +47,10 @@ const CPU_UNIT: Span = Span::from_ms(1);
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KernelConfig {
     /// Number of vCPUs.
-    pub vcpus: usize,
+    pub vcpus: u32,
     /// Number of threads of each core, as the kernel is told: vCPUs with consecutive numbers share a core. 0 or 1: each
     /// vCPU is a core.
-    pub threads_per_core: usize,
+    pub threads_per_core: u32,
     /// Applications of the domain.
     pub apps: Table<AppId, AppConfig>,
     /// Cost of a page fault beyond that without a hypervisor, ns.
@@ -139,7 +139,7 @@ impl Kernel {
             stats: Table::filled(config.apps.len(), AppStats::default()),
             apps: config.apps.iter().map(App::new).collect(),
             tasks: Table::with_capacity(tasks),
-            vcpus: vec![Vcpu::new(true, now, tasks, config.slice_ns); config.vcpus].into(),
+            vcpus: vec![Vcpu::new(true, now, tasks, config.slice_ns); config.vcpus as usize].into(),
             sync_objects: SyncObjects::default(),
             spin_ns: Span::ZERO,
             kicks: Vec::new(),
@@ -197,9 +197,13 @@ impl Kernel {
         self.tasks.push(task);
     }
 
+    fn threads_per_core(&self) -> usize {
+        self.config.threads_per_core.max(1) as usize
+    }
+
     /// The vCPU on which a task starts.
     fn first_vcpu(&self, id: TaskId) -> usize {
-        let (vcpus, threads) = (self.vcpus.len(), self.config.threads_per_core.max(1));
+        let (vcpus, threads) = (self.vcpus.len(), self.threads_per_core());
         let in_order = (0..threads.min(vcpus)).flat_map(|thread| (thread..vcpus).step_by(threads));
         in_order.cycle().nth(id.index() % vcpus).expect("every vCPU is a thread of a core")
     }
@@ -418,9 +422,9 @@ impl Kernel {
         let vcpu = match free(&self.vcpus[own]) {
             true => own,
             false => {
-                let of_core = self.vcpus.chunks(self.config.threads_per_core.max(1));
-                let mut cores = of_core.zip((0..).step_by(self.config.threads_per_core.max(1)));
-                let free_core = cores.find(|(threads, _)| threads.iter().all(free)).map(|(_, first)| first);
+                let threads = self.threads_per_core();
+                let mut cores = self.vcpus.chunks(threads);
+                let free_core = cores.position(|core| core.iter().all(free)).map(|core| core * threads);
                 free_core.or_else(|| self.vcpus.iter().position(free)).unwrap_or(own)
             }
         };

@@ -16,7 +16,7 @@ fn at(span: Span) -> Time {
     Time::ZERO + span
 }
 
-fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
+fn kernel(vcpus: u32, apps: Vec<AppConfig>) -> Kernel {
     let config = KernelConfig {
         vcpus,
         threads_per_core: 1,
@@ -471,7 +471,7 @@ fn no_script_lets_time_stand_still() {
     for steps in scripts {
         for vcpus in [1, 2] {
             let mut kernel = kernel(vcpus, vec![point(steps), point(steps)]);
-            run(&mut kernel, vcpus, Time::ZERO, at(ns(5_000_000)));
+            run(&mut kernel, vcpus as usize, Time::ZERO, at(ns(5_000_000)));
         }
     }
 }

@@ -141,7 +141,7 @@ impl Guests {
     /// Adds the next guest.
     pub fn add(&mut self, config: &GuestConfig, seed: u64, sources: &mut Sources) {
         let guest = GuestId(self.all.len() as u32);
-        for number in 0..config.kernel.vcpus as u32 {
+        for number in 0..config.kernel.vcpus {
             let v = VcpuId(config.first_vcpu.0 + number);
             *self.vcpus.entry(v) = Some(Vcpu {
                 at: GuestVcpu { guest, number },

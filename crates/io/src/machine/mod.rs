@@ -68,7 +68,7 @@ impl Machine {
                 BlkfrontId(virtual_disks(config, Some(stub)))
             });
         let last = config.guests.iter().last();
-        let vcpus = last.map_or(0, |guest| guest.first_vcpu.index() + guest.kernel.vcpus);
+        let vcpus = last.map_or(0, |guest| guest.first_vcpu.index() + guest.kernel.vcpus as usize);
         let mut machine = Machine {
             guests: Guests::new(config.services.clone(), config.channels, config.guests.len(), vcpus),
             network: Network::new(nics, config.netbacks, timers, config.initial_segments),
@@ -96,7 +96,7 @@ impl Machine {
             self.storage.add_guest(guest.virtual_disk.as_ref(), guest.files.as_ref(), first, seed);
             match guest.driver {
                 Some(costs) => {
-                    let vcpus = (0..guest.kernel.vcpus).map(|number| VcpuId(first.0 + number as u32));
+                    let vcpus = (0..guest.kernel.vcpus).map(|number| VcpuId(first.0 + number));
                     self.drivers.add_driver_domain(vcpus, costs.kick_ns);
                 }
                 None => self.drivers.add_guest(),

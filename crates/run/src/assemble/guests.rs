@@ -33,9 +33,9 @@ pub(crate) fn guest(
     GuestConfig {
         first_vcpu,
         kernel: KernelConfig {
-            vcpus: domain.vcpus() as usize,
+            vcpus: domain.vcpus(),
             threads_per_core: match &domain.guest {
-                Guest::Vm(vm) => vm.threads_per_core as usize,
+                Guest::Vm(vm) => vm.threads_per_core,
                 Guest::XenDomain(_) | Guest::Daemon(_) | Guest::HostThreads(_) => 1,
             },
             apps: apps(d, spec, services, channels, delay),
