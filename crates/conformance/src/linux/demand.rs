@@ -26,7 +26,7 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// These demands on the host of another kernel, whose own threads are those of the other demands, from the beginning of both
+    /// Demands like these on the host of another kernel. Its own threads are those of `host`, counted from the beginning of both
     /// recordings on.
     #[must_use]
     pub fn with_host_threads_of(self, host: &Demands) -> Self {
