@@ -429,7 +429,16 @@ def linux_rules(
     base_slice: bool | None = None,
     hrtick: bool | None = None,
     cgroup_mode: bool | None = None,
-) -> tuple[str, str, str]: ...
+) -> tuple[str, str, str]:
+    """The scheduler and the generation of a kernel's fair class, and the evidence for them.
+
+    Args:
+        release: the numbers of the kernel's release; the last is `None` where only the series is known.
+        base_slice: whether the file `base_slice_ns` exists.
+        hrtick: whether the feature `HRTICK` is on.
+        cgroup_mode: whether the file `cgroup_mode` exists.
+    """
+
 def generation_of(name: str, release: str | None = None) -> str | None:
     """The generation that a release of a scheduler has, or the scheduler where no release is named."""
 
