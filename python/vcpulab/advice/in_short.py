@@ -27,7 +27,8 @@ ROWS_MAX = 12
 ROWS_NARROW = 6
 """... and in a terminal so narrow that each row takes several lines."""
 _GROUPS_MAX = 4
-_HEADLINE_MAX = {"improves": 2, "regresses": 1}
+_HEADLINE_MAX = {"improves": 2, "regresses": 2}
+"""The most metrics of a verdict in the headline. Harms are each of another owner, so that it names who pays."""
 _IDLE_SMALL = 1.0
 """The least change of a host's idle time that is told, % of the host."""
 _SURE = ("improve", "regress")
@@ -153,9 +154,14 @@ def headline(comparisons: Sequence[Comparison], scenarios: tuple[Scenario, Scena
     real = {key: row for key, row in rows.items() if row[0].address.thing not in assumed}
     for verdict, most in _HEADLINE_MAX.items():
         of_verdict = [
-            [comparison for comparison in row if comparison.verdict == verdict] for row in (real or rows).values()
+            (owner, [comparison for comparison in row if comparison.verdict == verdict])
+            for (owner, _), row in (real or rows).items()
         ]
-        picked += sorted(filter(None, of_verdict), key=rank)[:most]
+        ordered = sorted((pair for pair in of_verdict if pair[1]), key=lambda pair: rank(pair[1]))
+        if verdict == "regresses":
+            ordered = list({owner: (owner, row) for owner, row in reversed(ordered)}.values())
+            ordered.sort(key=lambda pair: rank(pair[1]))
+        picked += [row for _, row in ordered[:most]]
     of_jobs = [
         f"{'assumed jobs of ' * (row[0].address.thing in assumed)}{_change_in_words(row)}"
         for row in sorted(picked, key=rank)
