@@ -178,6 +178,7 @@ class Draft:
             host["halt_poll_us"] = self.integer(0, 1_000_000)
         if self.chance(0.1):
             host["polls_recorded"] = True
+        host |= self.isolation()
         host |= self.parameters(self.generation, "global", 0.25)
         if self.chance(0.3):
             host["costs"] = self.costs()
@@ -189,6 +190,12 @@ class Draft:
                 for _ in range(random.randint(1, 6))
             ]
         return host
+
+    def isolation(self) -> Table:
+        if not (self.is_kvm and self.pcpus > 1 and self.chance(0.2)):
+            return {}
+        first = self.random.randrange(1, self.pcpus)
+        return {self.random.choice(["isolated_cpus", "nohz_full"]): f"{first}-{self.pcpus - 1}"}
 
     def costs(self) -> Table:
         constants = DEFINITIONS["Host"]["properties"]["costs"]["properties"]
