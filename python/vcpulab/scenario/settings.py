@@ -190,6 +190,8 @@ def in_short(changes: Mapping[str, Any]) -> Iterator[str]:
         ['domain.batch1 to batch3: weight = 128']
         >>> list(in_short({"seed": 7, "host.scheduler": "credit2"}))
         ['seed = 7', 'host.scheduler = "credit2"']
+        >>> list(in_short({"domain.web.affinity": ["3", "11"]}))
+        ['domain.web.affinity = ["3", "11"]']
     """
     for (field, value), paths in grouped(changes, lambda path: (split(path)[-1], _toml(changes[path]))).items():
         things = [join(split(path)[:-1]) for path in paths]
@@ -203,4 +205,8 @@ def in_short(changes: Mapping[str, Any]) -> Iterator[str]:
 
 def _toml(value: object) -> str:
     """A value as a scenario file has it."""
-    return "its default" if value is None else tomli_w.dumps({"v": value}).removeprefix("v = ").rstrip("\n")
+    if value is None:
+        return "its default"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return tomli_w.dumps({"v": value}).removeprefix("v = ").rstrip("\n")
