@@ -26,12 +26,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests that open a browser, and starts files with slow tests first, so that nothing waits for them."""
+    """Marks tests that open a browser, and starts long files first, so that nothing waits for them at the end.
+
+    The playground's come before all others: they build it.
+    """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: ("playground" not in item.path.parts, item.path not in slow))
 
 
 @pytest.fixture
