@@ -123,8 +123,8 @@ proptest! {
         });
     }
 
-    /// Hogs on one pCPU share it by weight, within a fifteenth of it over twenty seconds. (Enhanced comes closest to that, with weights
-    /// 13, 13 and 66: 66.6 instead of 71.7 %.) Not where a release samples
+    /// Hogs on one pCPU share it by weight, within a twentieth of it over twenty seconds; under Enhanced within a fifteenth: of weights
+    /// 13, 13 and 66 the last has 66.6 instead of 71.7 %. Not where a release samples
     /// who runs at each tick instead of measuring time: there more weight can even mean less time.
     #[test]
     fn weights_divide_a_pcpu(weights in prop::collection::vec(8..=128i64, 2..4)) {
@@ -140,7 +140,8 @@ proptest! {
             let (all, weight_sum) = (windows[1].iter().sum::<Span>().ns() as f64, weights.iter().sum::<i64>() as f64);
             for (&weight, &got) in weights.iter().zip(&windows[1]) {
                 let (share, fair) = (got.ns() as f64 / all, weight as f64 / weight_sum);
-                let fits = (share - fair).abs() < 1.0 / 15.0;
+                let limit = if policy == "enhanced" { 1.0 / 15.0 } else { 0.05 };
+                let fits = (share - fair).abs() < limit;
                 assert!(fits, "{policy} {}: {weights:?}: {share:.3} for {fair:.3}", generation.name);
             }
         });
