@@ -138,9 +138,9 @@ fn by_release(all: &[(&'static str, &'static Generation)], release: KernelReleas
     firsts.sort_unstable();
     let series = |of: &KernelRelease| (of.major, of.minor);
     let own = firsts.iter().any(|(first, _)| series(first) == series(&release));
-    let known = firsts.iter().rev().find(|(first, _)| *first <= release);
+    let newest_before = firsts.iter().rev().find(|(first, _)| *first <= release);
     let newer = firsts.last().is_some_and(|(newest, _)| series(&release) > series(newest));
-    match known {
+    match newest_before {
         None => (0, Evidence::Older),
         Some(&(_, position)) if own => (position, Evidence::Release),
         Some(&(_, position)) if newer => (position, Evidence::Newer),
