@@ -496,7 +496,7 @@ def _change(before: Scenario | None, after: Scenario) -> Change:
         settings += [*_halt_polling(old, new, pools[POOL_0]), *_isolation(old, new, pools[POOL_0])]
         settings += [*_groups(old, new, pools[POOL_0])]
         # Xen's own default is another one.
-        named = after.written()["host"].get("governor") if old is None else host.governor
+        named = after.stated("host").get("governor") if old is None else host.governor
         if named is not None and (old is None or old.host.governor != named):
             restarts = not pools[POOL_0].same_scheduler(old_pools.get(POOL_0))
             settings.append(Governor(pools[POOL_0], named, restarts))
@@ -791,10 +791,9 @@ def _changed(params: Sequence[Param], values: Mapping[str, Any], was: Mapping[st
 def _places(before: Scenario | None, after: Scenario, pool: Pool) -> Iterator[Setting]:
     """The settings of netbacks, blkbacks and interrupts with a stated CPU; Linux places all others."""
     new, old = after.model, None if before is None else before.model
-    written = after.written()
     kinds: tuple[Literal["nic"], Literal["disk"]] = ("nic", "disk")
     for kind in kinds:
-        for name, table in written.get(kind, {}).items():
+        for name, table in after.stated(kind).items():
             device, was = _device(new, kind, name), None if old is None else _device(old, kind, name)
             driver = None if device is None else device.driver_domain
             vcpu, pcpu = (None, None) if was is None else (was.vcpu, was.pcpu)
@@ -803,7 +802,7 @@ def _places(before: Scenario | None, after: Scenario, pool: Pool) -> Iterator[Se
             if table.get("pcpu", pcpu) != pcpu:
                 yield HostInterrupts(pool, name, kind, table["pcpu"])
     for kind in kinds:
-        for name, table in written["domain"].items():
+        for name, table in after.stated("domain").items():
             front = _front_end(new, kind, name)
             old_front = None if old is None else _front_end(old, kind, name)
             driver_vcpu = None if old_front is None else old_front.driver_vcpu

@@ -18,7 +18,7 @@ from vcpulab.policy import OwnPolicy, Policies
 from vcpulab.scenario.model import Action, Client, Domain, Host, Model, Pool
 from vcpulab.scenario.names import did_you_mean, shortlist
 from vcpulab.scenario.problems import Problem
-from vcpulab.scenario.table import value_at
+from vcpulab.scenario.table import FrozenDict, frozen, value_at
 
 AT_BOOT = "idle_tick_at"
 """The field of a domain that is set when the host boots, not by an administrator."""
@@ -239,6 +239,16 @@ class Scenario:
         """The written tables without defaults. Copies of a table with a `count` are written out."""
         document: dict[str, Any] = json.loads(_engine.written(self._text))
         return document
+
+    def stated(self, *path: str) -> Mapping[str, Any]:
+        """The written fields of a table, without defaults; none if the file does not have the table.
+
+        Examples:
+            >>> sorted(Scenario.starter().stated("host")), Scenario.starter().stated("pool")
+            (['pcpus', 'profile', 'scheduler'], {})
+        """
+        fields: Mapping[str, Any] = value_at(self.kept(_stated), path) or FrozenDict()
+        return fields
 
     def copies(self) -> dict[str, dict[str, list[str]]]:
         """The tables with copies: `domain` or `client` to their names, and these to the names of the copies.
@@ -463,6 +473,11 @@ def scenario_of(source: Source, field: str = "scenario") -> Scenario:
 
 def _model(scenario: Scenario) -> Model:
     return Model(scenario.to_dict())
+
+
+def _stated(scenario: Scenario) -> FrozenDict:
+    document: FrozenDict = frozen(scenario.written())
+    return document
 
 
 def tables(text: str) -> dict[str, Any]:

@@ -124,10 +124,10 @@ def alone(scenario: Scenario, address: Address, *, jobs: int = 0) -> Alone | Non
     clients = [name for name, client in scenario.clients.items() if client.server in gone]
     if not needed:
         return None
-    written = scenario.written()["domain"]
     reserving = (field for reservation in reservations().values() for field in (reservation.amount, reservation.period))
     limits = (*_LIMITS, *reserving)
-    lifts = [join(["domain", name, field]) for name in needed for field in limits if field in written.get(name, {})]
+    stated = {name: scenario.stated("domain", name) for name in needed}
+    lifts = [join(["domain", name, field]) for name in needed for field in limits if field in stated[name]]
     without = [join(["domain", name]) for name in gone] + [join(["client", name]) for name in clients]
     try:
         by_itself = run(change(scenario, dict.fromkeys([*without, *lifts])).scenario, jobs=jobs)

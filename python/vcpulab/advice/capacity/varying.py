@@ -94,7 +94,7 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
 
 def _copies(scenario: Scenario, name: str, lowest: float | None, highest: float | None) -> Growth:
     document = scenario.written()
-    domains = [domain for domain, table in document["domain"].items() if not table.get("driver_domain")]
+    domains = [domain for domain, table in scenario.domains.items() if not table.driver_domain]
     if name not in domains:
         allowed = f"one of {', '.join(listed(domains))}" if domains else "none, all domains are driver domains"
         counted = name in scenario.copies().get("domain", {})
@@ -110,7 +110,7 @@ def _copies(scenario: Scenario, name: str, lowest: float | None, highest: float 
     def at(value: float) -> Scenario:
         changes: dict[str, Any] = {}
         for number in range(2, int(value) + 1):
-            changes |= _copy(document, name, number)
+            changes |= _copy(scenario, document, name, number)
         actions = [dict(action) for action in document.get("action", [])]
         actions += [
             {**action, "domain": _named(document, "domain", name, number)}
@@ -122,7 +122,7 @@ def _copies(scenario: Scenario, name: str, lowest: float | None, highest: float 
             changes["action"] = actions
         return scenario.change(changes)
 
-    clients = [client for client, table in document.get("client", {}).items() if table["server"] == name]
+    clients = [client for client, table in scenario.clients.items() if table.server == name]
 
     def copies(value: float) -> list[dict[str, str]]:
         return [
@@ -137,18 +137,17 @@ def _copies(scenario: Scenario, name: str, lowest: float | None, highest: float 
     return Growth(f"copies of {name}", within, 1.0, at, copies)
 
 
-def _copy(document: Mapping[str, Any], name: str, number: int) -> dict[str, Any]:
+def _copy(scenario: Scenario, document: Mapping[str, Any], name: str, number: int) -> dict[str, Any]:
     """The changes that add a copy of a domain, with its own clients and client machines."""
     copy = _named(document, "domain", name, number)
     changes: dict[str, Any] = {join(["domain", copy]): document["domain"][name]}
-    machines = document.get("client_machine", {})
-    for client, table in document.get("client", {}).items():
-        if table["server"] != name:
+    for client, table in scenario.clients.items():
+        if table.server != name:
             continue
-        fields = {**table, "server": copy}
-        if table.get("machine") in machines:
-            fields["machine"] = _named(document, "client_machine", table["machine"], number)
-            changes[join(["client_machine", fields["machine"]])] = machines[table["machine"]]
+        fields = {**document["client"][client], "server": copy}
+        if table.machine is not None:
+            fields["machine"] = _named(document, "client_machine", table.machine, number)
+            changes[join(["client_machine", fields["machine"]])] = document["client_machine"][table.machine]
         changes[join(["client", _named(document, "client", client, number)])] = fields
     return changes
 

@@ -155,7 +155,7 @@ class Host:
 
     def taken_out(self, domain: str, *fields: str) -> dict[str, None]:
         """The changes that remove fields of a domain from the file, for the fields that the file states."""
-        stated = self.scenario.written()["domain"].get(domain, {})
+        stated = self.scenario.stated("domain", domain)
         return {of_domain(domain, field): None for field in fields if field in stated}
 
     @cached_property

@@ -121,9 +121,7 @@ def host_of(scenarios: Mapping[str, Scenario], name: str) -> Scenario:
         raise RequestError(field="host", found=name, allowed=f"a scenario file (*.toml), or one of {', '.join(names)}")
     first = next(iter(scenarios.values()))
     own = [
-        f"host.{field}"
-        for field in ("pcpus", "pcpus_per_socket", "topology", "costs")
-        if field in first.written()["host"]
+        f"host.{field}" for field in ("pcpus", "pcpus_per_socket", "topology", "costs") if field in first.stated("host")
     ]
     return first.change({**dict.fromkeys(own), "host.profile": name})
 
@@ -160,7 +158,7 @@ def fleet(
     """
     base = host or next(iter(scenarios.values()))
     document = base.written()
-    common = _common(document["domain"])
+    common = _common(base)
     stays = {key: value for key, value in document.items() if key not in (*_KINDS, "action")}
     stays["domain"] = {name: document["domain"][name] for name in common}
     actions = [action for action in document.get("action", []) if action.get("domain") in (None, *common)]
@@ -178,12 +176,12 @@ def fleet(
     return Fleet(items, stays, base, list(scenarios.values()), notes)
 
 
-def _common(domains: Mapping[str, Any]) -> list[str]:
+def _common(scenario: Scenario) -> list[str]:
     """The domains that every host has."""
     return [
         name
-        for name, table in domains.items()
-        if name == "dom0" or table.get("daemon") or (table.get("driver_domain") and not serving(Domain(table)))
+        for name, domain in scenario.domains.items()
+        if name == "dom0" or domain.daemon or (domain.driver_domain and not serving(domain))
     ]
 
 
@@ -202,8 +200,8 @@ def _items(
             f"{label}: its own host differs; placed on hosts of {wanted.pcpus} pCPUs, profile {wanted.profile}"
         )
     if (own_host.scheduler, own_host.generation) != (wanted.scheduler, wanted.generation):
-        written = base.written()["host"]
-        changed = change(scenario, {f"host.{field}": written.get(field) for field in ("scheduler", "generation")})
+        stated = base.stated("host")
+        changed = change(scenario, {f"host.{field}": stated.get(field) for field in ("scheduler", "generation")})
         scenario = changed.scenario
         notes.append(f"{label}: placed under {wanted.scheduler} {wanted.generation}")
         notes += [f"{label}: {path} is left out, the scheduler has no such parameter" for path in changed.left_out]
@@ -218,7 +216,7 @@ def _items(
             for field in ("affinity", "soft_affinity")
             if table.pop(field, None) is not None
         ]
-    common = _common(domains)
+    common = _common(scenario)
     names = {kind: _free(label, document.get(kind, {}), taken[kind], common) for kind in _KINDS}
     notes += [
         f"{label}: {kind.replace('_', ' ')} `{old}` is called `{new}`"
@@ -226,18 +224,18 @@ def _items(
         for old, new in renamed.items()
         if old != new
     ]
-    host_common = _common(base.written()["domain"])
+    host_common = _common(base)
     for name in common:
-        users = [user for user, table in domains.items() if name in serving(Domain(table))]
+        users = [user for user, domain in scenario.domains.items() if name in serving(domain)]
         if users and name not in host_common:
             reason = f"{label}: domain `{users[0]}` needs the driver domain `{name}`"
             raise RequestError(f"{reason}; the host has {', '.join(host_common) or 'none'}")
-    for group in _groups(domains, common):
-        clients = {client: table for client, table in document.get("client", {}).items() if table["server"] in group}
-        machines = {table["machine"] for table in clients.values() if "machine" in table}
+    for group in _groups(scenario.domains, common):
+        asking = {name: client for name, client in scenario.clients.items() if client.server in group}
+        machines = {client.machine for client in asking.values()}
         tables = {
             "domain": {name: domains[name] for name in group},
-            "client": clients,
+            "client": {name: document["client"][name] for name in asking},
             "client_machine": {
                 machine: table for machine, table in document.get("client_machine", {}).items() if machine in machines
             },
@@ -261,11 +259,11 @@ def _free(label: str, tables: Mapping[str, Any], taken: set[str], common: Sequen
     return names
 
 
-def _groups(domains: Mapping[str, Any], common: Sequence[str]) -> list[list[str]]:
+def _groups(domains: Mapping[str, Domain], common: Sequence[str]) -> list[list[str]]:
     """Groups of domains that use each other, in the order of the file."""
     group = {name: [name] for name in domains if name not in common}
     for name in list(group):
-        for server in serving(Domain(domains[name])):
+        for server in serving(domains[name]):
             if server in group and group[server] is not group[name]:
                 joined = [domain for domain in domains if domain in group[name] or domain in group[server]]
                 group |= dict.fromkeys(joined, joined)

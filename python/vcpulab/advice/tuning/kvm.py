@@ -1,13 +1,12 @@
 """Parameters of a KVM host, whose vCPUs are threads: quotas, the kernel's tunables, halt polling, slices."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from vcpulab.advice.isolation import pinned_to
 from vcpulab.advice.tuning.spaces import Option, Parameter
 from vcpulab.hypervisors import groups, linux
 from vcpulab.scenario.cgroups import WEIGHT
-from vcpulab.scenario.model import Domain
+from vcpulab.scenario.model import Domain, Host
 from vcpulab.scenario.parameters import Generation
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.threads import polls_us
@@ -66,15 +65,13 @@ def _emulators(scenario: Scenario) -> Iterator[Parameter]:
         yield Parameter("host.emulator_affinity", options, 0, ordered=False)
 
 
-def scheduler_parameters(
-    generation: Generation, written: Mapping[str, Any], scheduler: str, pcpus: int
-) -> Iterator[Parameter]:
+def scheduler_parameters(generation: Generation, host: Host, scheduler: str) -> Iterator[Parameter]:
     """The tunables of a generation of a Linux scheduler that can be changed at run time."""
     params = generation.of_scope("global")
     for name, values in TUNABLES_US.items():
         if name in params:
-            given = int(written.get(name, params[name].default))
-            now = linux.by_cpus(name, pcpus, generation.name) if given == groups.NONE else given
+            given = int(host.params.get(name, params[name].default))
+            now = linux.by_cpus(name, host.pcpus, generation.name) if given == groups.NONE else given
             by_default = name != "bandwidth_slice_us"
             yield _numbers(["host", name], {*values, now}, now, scheduler, by_default=by_default)
 

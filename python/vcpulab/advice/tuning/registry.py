@@ -49,7 +49,7 @@ _WARP = ("warpback", "warpvalue", "warpl", "warpu")
 
 def registry_parameters(scenario: Scenario, choice: Parameter | None) -> list[Parameter]:
     """Every parameter of the registry for a scenario, with those of all schedulers that may be chosen."""
-    written, host, domains = scenario.written(), scenario.host, scenario.domains
+    host, domains = scenario.host, scenario.domains
     choice = choice or choice_of(scenario, None, "")
     parameters = [choice]
     for option in choice.options:
@@ -57,18 +57,18 @@ def registry_parameters(scenario: Scenario, choice: Parameter | None) -> list[Pa
         generation = generation_of(name, host.generation if name == host.scheduler else option.value)
         if generation is None:
             continue
-        parameters += _global_parameters(generation, ["host"], written.get("host", {}), name, host)
-        parameters += kvm.scheduler_parameters(generation, written.get("host", {}), name, host.pcpus)
+        parameters += _global_parameters(generation, ["host"], host.params, name, host)
+        parameters += kvm.scheduler_parameters(generation, host, name)
         for member, domain in domains.items():
             if domain.pool == POOL_0:
-                parameters += _domain_parameters(generation, member, domain, written, name)
+                parameters += _domain_parameters(generation, member, domain, name)
     for pool, frame in scenario.pools.items():
         generation = generation_of(frame.scheduler, frame.generation)
         if generation is not None:
-            parameters += _global_parameters(generation, ["pool", pool], written["pool"][pool], None, host)
+            parameters += _global_parameters(generation, ["pool", pool], frame.params, None, host)
             for member, domain in domains.items():
                 if domain.pool == pool and frame.scheduler not in reservations():
-                    parameters += _domain_parameters(generation, member, domain, written, None)
+                    parameters += _domain_parameters(generation, member, domain, None)
     guests = [name for name, domain in domains.items() if not domain.driver_domain]
     places = [
         *kvm.host_parameters(scenario),
@@ -133,7 +133,7 @@ def _same_release(policy: RegisteredScheduler, release: str) -> str | None:
 def _global_parameters(
     generation: Generation,
     where: Sequence[str],
-    written: Mapping[str, Any],
+    given: Mapping[str, Any],
     scheduler: str | None,
     host: Host,
 ) -> Iterator[Parameter]:
@@ -143,26 +143,24 @@ def _global_parameters(
         path, by_default = [*where, name], None
         if path == ["host", "runqueue"] and host.topology:
             # On a flat host, the cores and sockets of its pCPUs are unknown.
-            values = run_queues(host, param.choices, str(written.get("runqueue", param.default)))
+            values = run_queues(host, param.choices, str(given.get("runqueue", param.default)))
             by_default = len(values) > 2
-        yield _parameter(path, values, written, param, scheduler, by_default=by_default)
+        yield _parameter(path, values, given, param, scheduler, by_default=by_default)
 
 
 def _domain_parameters(
     generation: Generation,
     name: str,
     domain: Domain,
-    written: Mapping[str, Any],
     scheduler: str | None,
 ) -> Iterator[Parameter]:
-    fields = written.get("domain", {}).get(name, {})
-    here = ["domain", name]
+    given, here = domain.params, ["domain", name]
     reservation = reservations().get(scheduler or "")
     params = generation.of_scope("domain")
     if reservation is not None:
-        yield from _reserved(params, here, fields, reservation, scheduler)
+        yield from _reserved(params, here, given, reservation, scheduler)
     if set(_WARP) <= params.keys():
-        now = int(fields.get("warpvalue", 0)) if fields.get("warpback") else 0
+        now = int(given.get("warpvalue", 0)) if given.get("warpback") else 0
         values = sorted({*WARPS, now})
         options = tuple(Option(str(value) if value else "none", value) for value in values)
         yield Parameter(join([*here, "warp"]), options, values.index(now), True, scheduler, domain.driver_domain)
@@ -171,23 +169,23 @@ def _domain_parameters(
             continue
         if param.has_role("cap-percent"):
             top = 100 * domain.vcpus
-            limits = {*(top * tenth // 10 for tenth in range(1, 10)), int(fields.get("cap", 0))}
+            limits = {*(top * tenth // 10 for tenth in range(1, 10)), int(given.get("cap", 0))}
             caps = [*sorted(limits - {0}), 0]
-            yield _parameter([*here, "cap"], caps, fields, param, scheduler, by_default="cap" in fields)
+            yield _parameter([*here, "cap"], caps, given, param, scheduler, by_default="cap" in given)
         elif reservation is None and (grid := _grid(param)):
-            yield _parameter([*here, field], grid, fields, param, scheduler)
+            yield _parameter([*here, field], grid, given, param, scheduler)
     yield from kvm.domain_parameters(generation, name, domain, scheduler)
 
 
 def _reserved(
     params: Mapping[str, Param],
     here: Sequence[str],
-    fields: Mapping[str, Any],
+    given: Mapping[str, Any],
     reservation: Reservation,
     scheduler: str | None,
 ) -> Iterator[Parameter]:
     defaults = {name: int(param.default or 0) for name, param in params.items() if param.kind == "int"}
-    period, length = (int(fields.get(name, defaults[name])) for name in (reservation.period, reservation.amount))
+    period, length = (int(given.get(name, defaults[name])) for name in (reservation.period, reservation.amount))
     share = 100 * length / period if period else 0.0
     least = 0 if not defaults[reservation.period] else 1
     shares = sorted({*(float(percent) for percent in SHARES if percent >= least), share})
@@ -216,23 +214,17 @@ def _grid(param: Param) -> Sequence[int | str]:
     return sorted(value for value in set(values) if param.accepts(value))
 
 
-def _present(param: Param, written: Mapping[str, Any]) -> Any:
-    """The present value of a parameter; a flag as 0 or 1."""
-    value = written.get(param.name, param.default)
-    return int(value) if isinstance(value, bool) else value
-
-
 def _parameter(
     where: Sequence[str],
     values: Sequence[Any],
-    written: Mapping[str, Any],
+    given: Mapping[str, Any],
     param: Param,
     scheduler: str | None,
     *,
     by_default: bool | None = None,
 ) -> Parameter:
     """A parameter with these values and its present one."""
-    name, now = param.name, _present(param, written)
+    name, now = param.name, given.get(param.name, param.default)
     ordered = param.kind != "choice"
     listed = list(values)
     if now not in listed:
@@ -251,8 +243,8 @@ def _parameter(
 def _driver_parameters(scenario: Scenario) -> Iterator[Parameter]:
     """VCPUs and pinning of driver domains."""
     pcpus, drivers = scenario.host.pcpus, {name: each for name, each in scenario.domains.items() if each.driver_domain}
-    written = scenario.written().get("domain", {}).values()
-    if pcpus < 2 or not drivers or scenario.pools or any("affinity" in fields for fields in written):
+    pinned = any(domain.affinity != "all" for domain in scenario.domains.values())
+    if pcpus < 2 or not drivers or scenario.pools or pinned:
         return
     for name, domain in drivers.items():
         now = domain.vcpus

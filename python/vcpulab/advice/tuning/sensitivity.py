@@ -163,13 +163,12 @@ def guesses(scenario: Scenario) -> list[Guess]:
 
 
 def _guesses(scenario: Scenario) -> Iterator[Guess]:
-    written = scenario.written()
-    clients = written.get("client", {})
+    clients = scenario.stated("client")
     for alike in groups(scenario):
-        asking = [[name for name, table in clients.items() if table["server"] == domain] for domain in alike]
+        asking = [[name for name, client in scenario.clients.items() if client.server == domain] for domain in alike]
         for row in zip(*asking, strict=False):
             yield from _guesses_of([(join(["client", name]), clients[name]) for name in row], in_short(row), alike)
-        running = [written["domain"].get(domain, {}).get("app", []) for domain in alike]
+        running = [scenario.stated("domain", domain).get("app", ()) for domain in alike]
         for position, apps in enumerate(zip(*running, strict=False)):
             tables = [
                 (join(["domain", domain, "app", str(position)]), app) for domain, app in zip(alike, apps, strict=True)

@@ -165,19 +165,19 @@ class Space:
             fits = min(float(share.value), max(left, 0) // (10 * vcpus) * 10)
             left -= round(fits * vcpus)
             paths = {name: join(["domain", domain, name]) for name in reservation.fields}
-            written = {} if another else self.scenario.written().get("domain", {}).get(domain, {})
-            present_ms = written.get(reservation.period, 0) / reservation.per_ms
+            given = {} if another else present.params
+            present_ms = given.get(reservation.period, 0) / reservation.per_ms
             period_ms = period.value if period is not None and period.value else present_ms or 10
             if fits <= 0:
-                changes |= {path: None for name, path in paths.items() if name in written}
+                changes |= {path: None for name, path in paths.items() if name in given}
                 continue
             length = round(period_ms * reservation.per_ms)
             wanted = {reservation.period: length, reservation.amount: round(length * fits / 100)}
             wanted |= dict.fromkeys(reservation.at_most_period, length)
-            if reservation.amount not in written:
+            if reservation.amount not in given:
                 # A domain without a reservation keeps extra time when it gets one.
                 wanted[reservation.extra] = 1
-            changes |= {paths[name]: value for name, value in wanted.items() if written.get(name) != value}
+            changes |= {paths[name]: value for name, value in wanted.items() if given.get(name) != value}
 
     def _fit_warps(self, changes: dict[str, Any], chosen: Mapping[str, tuple[Option, bool]]) -> None:
         for name, (option, is_now) in chosen.items():
@@ -210,13 +210,15 @@ class Space:
         # A rate limit of the present setting that is longer stays: the user chose it.
         if scheduler != "credit" or not changes.keys() & {SCHEDULER, "host.tslice_ms", "host.ratelimit_us"}:
             return
-        host = self.scenario.written().get("host", {})
-        generation = generation_of("credit", changes.get("host.generation") or host.get("generation"))
+        host = self.scenario.host
+        present = host.generation if host.scheduler == scheduler else None
+        generation = generation_of(scheduler, changes.get("host.generation") or present)
         defaults = generation.defaults if generation else {}
         if "tslice_ms" not in defaults:
             return
         tslice, rate = (
-            int(changes.get(f"host.{name}", host.get(name, defaults[name]))) for name in ("tslice_ms", "ratelimit_us")
+            int(changes.get(f"host.{name}", host.params.get(name, defaults[name])))
+            for name in ("tslice_ms", "ratelimit_us")
         )
         if rate > 1000 * tslice:
             changes["host.ratelimit_us"] = 1000 * tslice

@@ -166,10 +166,10 @@ def _cures(scenario: Scenario, names: Sequence[str], missing: Container[str]) ->
 def _extra_time(scenario: Scenario, name: str) -> Iterator[Parameter]:
     if scenario.domains[name].pool != POOL_0:
         return
-    host, fields = scenario.host, scenario.written().get("domain", {}).get(name, {})
+    host, given = scenario.host, scenario.domains[name].params
     generation = generation_of(host.scheduler, host.generation)
     for param in generation.params if generation else ():
-        if param.has_role("extra-time") and not int(fields.get(param.name, param.default)):
+        if param.has_role("extra-time") and not int(given.get(param.name, param.default)):
             path = join(["domain", name, param.name])
             yield Parameter(path, (Option("0", 0), Option("1", 1)), 0, True, host.scheduler)
 
