@@ -118,7 +118,7 @@ class _Differences(Answer):
         return [
             Part.always(Heading("Differences")),
             Part.rows(Table("", ["metric", "value"], [["a.gotten", "1 %"], ["b.gotten", "<2> %"]]), "metric"),
-            Part.lines(["a \x1b[2J", "b"], "line", least=1),
+            Part.lines(["a \x1b[2J", "b"], "line", rounds=(1,)),
             Part.only_on_page(Prose("*only on a page*")),
         ]
 

@@ -158,14 +158,18 @@ def test_what_is_less_important_makes_room(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_everything_has_a_little_before_anything_has_all(capsys: pytest.CaptureFixture[str]) -> None:
-    few = told(capsys, Part.items(numbered("a", 50), "a", soon=3), Part.items(numbered("b", 50), "b", soon=2, least=1))
+    few = told(
+        capsys, Part.items(numbered("a", 50), "a", rounds=(0, 3)), Part.items(numbered("b", 50), "b", rounds=(1, 2))
+    )
     assert few == [*(f"a {n}" for n in range(37)), "b 0", "b 1", "13 more as and 48 more bs: --all"]
-    every = told(capsys, Part.items(numbered("a", 50), "a", soon=3), whole=True)
+    every = told(capsys, Part.items(numbered("a", 50), "a", rounds=(0, 3)), whole=True)
     assert every == [f"a {number}" for number in range(50)]
 
 
 def test_what_fits_has_no_line_more(capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, Part.items(numbered("item", LINES_MAX), "item", soon=9)) == [f"item {n}" for n in range(40)]
+    assert told(capsys, Part.items(numbered("item", LINES_MAX), "item", rounds=(0, 9))) == [
+        f"item {n}" for n in range(40)
+    ]
 
 
 def test_the_lines_that_a_terminal_breaks_count(

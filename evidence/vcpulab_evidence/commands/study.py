@@ -87,7 +87,7 @@ def show(name: Name, /, *, all: All = False) -> None:
     cases = list(published.cases())
     rows = [[e, text, str(sum(1 for c in cases if c.experiment == e))] for e, text in published.experiments.items()]
     experiments = Table("Experiments", ["experiment", "what it is", "cases"], rows, 2)
-    parts.append(Part.rows(experiments, "experiment", soon=_ROWS_SOON))
+    parts.append(Part.rows(experiments, "experiment", rounds=(0, _ROWS_SOON)))
     constants = [
         [c.name, c.meaning, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}"]
         for c in published.calibration.constants
@@ -95,7 +95,9 @@ def show(name: Name, /, *, all: All = False) -> None:
     fitted = Table("Fitted constants", ["constant", "what it is", "value", "between"], constants, 2)
     parts.append(Part.rows(fitted, "constant", rank=1))
     claims = [[c.id, c.text, c.in_paper] for c in published.claims]
-    parts.append(Part.rows(Table("Claims", ["claim", "text", "in the paper"], claims, 3), "claim", soon=_ROWS_SOON))
+    parts.append(
+        Part.rows(Table("Claims", ["claim", "text", "in the paper"], claims, 3), "claim", rounds=(0, _ROWS_SOON))
+    )
     page.show(parts, all=all)
 
 

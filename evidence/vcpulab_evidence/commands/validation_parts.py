@@ -39,7 +39,7 @@ def parts(report: Report) -> list[Part]:
     return [
         Part.always(Lines(summary)),
         *xen_parts,
-        Part.rows(overview, "comparison", soon=12),
+        Part.rows(overview, "comparison", rounds=(0, 12)),
         Part.items(details, "table of predictions", rank=1),
     ]
 
@@ -50,7 +50,7 @@ def _of_xen(agreement: Agreement) -> list[Part]:
         Part.always(Lines(in_words(agreement))),
         Part.always(verdicts(agreement)),
         Part.always(signs(agreement)),
-        Part.rows(worst(agreement), "what-if beyond its limit", soon=10),
+        Part.rows(worst(agreement), "what-if beyond its limit", rounds=(0, 10)),
         Part.rows(by_change(agreement), "kind of change", rank=1),
     ]
 

@@ -45,7 +45,7 @@ def document(
     yield caution_part(*scenarios)
     if steps:
         yield Part.always(Heading("To set it on a real host"))
-        yield Part.items(commands(steps, headed=True), "command", least=_COMMANDS_LEAST)
+        yield Part.items(commands(steps, headed=True), "command", rounds=(_COMMANDS_LEAST,))
     yield Part(lambda *_: Version(), page=_on_page(runs, labels))
 
 
@@ -108,7 +108,7 @@ def differences(
     starving_lines = [Lines(starving), BLANK] if starving else []
     yield Part.always(*(_compared(runs, labels) if heading else []), *starving_lines)
     page = verdict(comparisons, runs, labels) if page is None else page
-    yield Part(version, ROWS_MAX + (not many), least=1, soon=_DIFFERENCES_SOON, page=page)
+    yield Part(version, (1, _DIFFERENCES_SOON, ROWS_MAX + (not many)), page=page)
 
 
 def verdict(comparisons: Sequence[Comparison], runs: Runs, labels: tuple[str, str]) -> Iterator[Block]:

@@ -32,7 +32,7 @@ def document(answer: "Explanation", label: str, toolstack: Toolstack | None, *, 
     if answer.advice:
         yield Part.always(Heading("What holds it back, and how to fix it"), Lines([""]))
         findings = [finding(label, advice, toolstack, full=full) for advice in answer.advice]
-        yield Part.items(findings, "finding", least=1, soon=_FINDINGS_SOON)
+        yield Part.items(findings, "finding", rounds=(1, _FINDINGS_SOON))
     if answer.explained:
         yield Part.only_on_page(Heading("Where the time goes"))
     for place, entry in enumerate(answer.explained):
@@ -44,15 +44,15 @@ def document(answer: "Explanation", label: str, toolstack: Toolstack | None, *, 
 
 def _where_time_goes(entry: "Explained", *, full: bool, secondary: bool) -> Iterator[Part]:
     """The parts of the time of a metric, and its followed requests; secondary metrics come after fixes."""
-    rank, soon = (1, 0) if secondary else (0, None)
-    yield Part.rows(entry.table(), f"part of the time of {entry.address}", soon=soon, rank=rank)
+    rank, rounds = (1, (0, 0)) if secondary else (0, (0,))
+    yield Part.rows(entry.table(), f"part of the time of {entry.address}", rounds=rounds, rank=rank)
     if entry.paths:
         details: list[Block] = [beside(entry.paths)]
         blocks = [timeline(entry.paths[0], LINES_MAX if full else _LINES), *(details if full else [])]
         left_out = {"requests from begin to answer": 0}
         versions = [Version(left_out=left_out), Version(blocks, {} if full else left_out)]
         page = [*(Chart(partial(chart, path)) for path in entry.paths), *details]
-        yield Part.alternatives(*versions, soon=soon, rank=rank, page=page)
+        yield Part.alternatives(*versions, rounds=rounds, rank=rank, page=page)
     if entry.not_followed and (full or not secondary):
         note = Lines([f"{entry.address}: {entry.not_followed}"])
-        yield Part.alternatives(Version(), Version([note]), soon=soon, rank=rank)
+        yield Part.alternatives(Version(), Version([note]), rounds=rounds, rank=rank)

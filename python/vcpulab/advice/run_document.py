@@ -36,7 +36,7 @@ def document(
     yield Part.always(*_heading(run), *([Lines([in_a_line(starving)]), BLANK] if starving else []))
     shown, hint = _tables(run, view)
     for thing, table in shown.items():
-        yield Part.rows(table, _CALLED[thing], soon=_ROWS_SOON)
+        yield Part.rows(table, _CALLED[thing], rounds=(0, _ROWS_SOON))
     yield Part(lambda _, width: Version([Lines([hint(width)])] if hint(width) else []), page=())
     yield caution_part(run.scenario)
     if io:
@@ -59,7 +59,7 @@ _CALLED = {"domain": "domain", "app": "application", "pcpu": "pCPU"}
 
 def _requested(table: Table, called: str) -> Part:
     """A table that an option asks for: its first rows come before all other parts."""
-    return Part.rows(table, called, soon=_ROWS_SOON, rank=-1)
+    return Part.rows(table, called, rounds=(0, _ROWS_SOON), rank=-1)
 
 
 _ROWS_SOON = 8

@@ -144,7 +144,7 @@ def _tables(runs: dict[str, Managed], view: View) -> list[Table]:
 
 def _show(runs: dict[str, Managed], *, all: bool) -> None:
     steadiness, service = (table.stacked() for table in _tables(runs, View(all=all)))
-    parts = [Part.rows(steadiness, "managed domain", soon=_ROWS_SOON), Part.rows(service, "row of service")]
+    parts = [Part.rows(steadiness, "managed domain", rounds=(0, _ROWS_SOON)), Part.rows(service, "row of service")]
     page.show(parts, all=all)
 
 

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 from vcpulab.cli import terminal
@@ -80,7 +81,7 @@ def _height(blocks: Iterable[Block]) -> int:
 def show(document: Document, *, all: bool = False) -> None:
     """Prints a document in full, or on a page with a last line that names the omitted contents."""
     parts, width = list(document), _stdout().width
-    sizes = [part.whole for part in parts] if all else _fitting(parts, width)
+    sizes = [part.largest for part in parts] if all else _fitting(parts, width)
     versions = [part.version(size, width) for part, size in zip(parts, sizes, strict=True)]
     for version in versions:
         print_blocks(version.blocks)
@@ -95,19 +96,19 @@ def _fitting(parts: Sequence[Part], width: int) -> list[int]:
         hint = _hint([part.version(size, width) for part, size in zip(parts, sizes, strict=True)])
         if _height(hint) + sum(height(size) for height, size in zip(heights, sizes, strict=True)) <= LINES_MAX:
             return sizes
-    return [part.least for part in parts]
+    return [part.size(0) for part in parts]
 
 
 def _grown(parts: Sequence[Part], heights: Sequence[Callable[[int], int]], room: int) -> list[int]:
     """The sizes of the parts in a number of lines: each in order of importance as large as the free lines allow."""
-    sizes = [part.least for part in parts]
+    sizes = [part.size(0) for part in parts]
     left = room - sum(height(size) for height, size in zip(heights, sizes, strict=True))
     by_rank = sorted(range(len(parts)), key=lambda index: parts[index].rank)
-    soon = [(index, parts[index].soon) for index in by_rank]
-    for index, until in (*soon, *((index, None) for index in by_rank)):
+    rounds = range(1, max((len(part.rounds) for part in parts), default=0))
+    for number, index in product(rounds, by_rank):
         part, height, size = parts[index], heights[index], sizes[index]
         # Each size takes at least a line more.
-        largest = min(part.whole, part.whole if until is None else until, LINES_MAX)
+        largest = min(part.size(number), LINES_MAX)
         mine = left + height(size)
         sizes[index] = next((more for more in range(largest, size, -1) if height(more) <= mine), size)
         left = mine - height(sizes[index])

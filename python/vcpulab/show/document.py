@@ -154,21 +154,29 @@ class Part:
 
     version: Callable[[int, int], Version]
     """The version of a size, for a width of the terminal; larger sizes take more lines."""
-    whole: int = 0
-    """The largest size."""
-    least: int = 0
-    """The size shown even without room."""
-    soon: int | None = None
-    """The size to which the part grows before any part grows beyond its own `soon`; `None`: the largest."""
+    rounds: Sequence[int] = (0,)
+    """The sizes that the part reaches in the rounds in which a page is filled; the last one is the largest.
+
+    The first size is shown even without room. In each further round, every part grows towards its next size.
+    """
     rank: int = 0
-    """The rank; parts of lower rank grow first, and among equal ranks the earlier part."""
+    """The rank; in a round, parts of lower rank grow first, and among equal ranks the earlier part."""
     page: Iterable[Block] | None = None
     """The blocks on a page, perhaps made when they are needed; `None`: those of the largest size."""
+
+    def size(self, number: int) -> int:
+        """The size in a round; a part with fewer rounds stays at its largest."""
+        return self.rounds[min(number, len(self.rounds) - 1)]
+
+    @property
+    def largest(self) -> int:
+        """The largest size."""
+        return self.rounds[-1]
 
     @property
     def on_page(self) -> Iterable[Block]:
         """The blocks on a page."""
-        return self.version(self.whole, sys.maxsize).blocks if self.page is None else self.page
+        return self.version(self.largest, sys.maxsize).blocks if self.page is None else self.page
 
     @classmethod
     def always(cls, *blocks: Block) -> Self:
@@ -181,14 +189,13 @@ class Part:
         return cls(lambda *_: Version(), page=blocks)
 
     @classmethod
-    def rows(cls, table: Table, called: str, *, least: int = 0, soon: int | None = None, rank: int = 0) -> Self:
+    def rows(cls, table: Table, called: str, *, rounds: Sequence[int] = (0,), rank: int = 0) -> Self:
         """A table that first loses the columns that do not fit side by side, and then its last rows.
 
         Args:
             table: the table, with the most important rows and columns first.
             called: the noun for a row.
-            least: see `Part`, in rows.
-            soon: see `Part`, in rows.
+            rounds: the numbers of rows in the first rounds; in the round after them all.
             rank: see `Part`.
         """
         height = len(table.rows)
@@ -205,7 +212,7 @@ class Part:
             return Version([shown], {noun: number for noun, number in left.items() if number})
 
         # Omitted columns are shown only after every part has all its rows.
-        return cls(version, height + 1, min(least, height), None if soon is None else min(soon, height), rank)
+        return cls(version, [*_at_most(height, rounds), height + 1], rank)
 
     @classmethod
     def items(
@@ -213,8 +220,7 @@ class Part:
         contents: Sequence[Sequence[Block]],
         called: str,
         *,
-        least: int = 0,
-        soon: int | None = None,
+        rounds: Sequence[int] = (0,),
         rank: int = 0,
     ) -> Self:
         """A sequence of items whose last ones may be left out.
@@ -222,8 +228,7 @@ class Part:
         Args:
             contents: the blocks of each item.
             called: the noun for an item.
-            least: see `Part`, in items.
-            soon: see `Part`, in items.
+            rounds: the numbers of items in the first rounds; in the round after them all.
             rank: see `Part`.
         """
 
@@ -231,28 +236,30 @@ class Part:
             left = len(contents) - size
             return Version([block for item in contents[:size] for block in item], {called: left} if left else {})
 
-        return cls(version, len(contents), min(least, len(contents)), soon, rank)
+        return cls(version, [*_at_most(len(contents), rounds), len(contents)], rank)
 
     @classmethod
-    def lines(
-        cls, texts: Sequence[str], called: str, *, least: int = 0, soon: int | None = None, rank: int = 0
-    ) -> Self:
+    def lines(cls, texts: Sequence[str], called: str, *, rounds: Sequence[int] = (0,), rank: int = 0) -> Self:
         """A sequence of lines whose last ones may be left out; see `items`."""
-        return cls.items([[Lines([text])] for text in texts], called, least=least, soon=soon, rank=rank)
+        return cls.items([[Lines([text])] for text in texts], called, rounds=rounds, rank=rank)
 
     @classmethod
     def alternatives(
-        cls, *versions: Version, soon: int | None = None, rank: int = 0, page: Iterable[Block] | None = None
+        cls, *versions: Version, rounds: Sequence[int] = (0,), rank: int = 0, page: Iterable[Block] | None = None
     ) -> Self:
         """A part with a few versions, the shortest first.
 
         Args:
             versions: the versions.
-            soon: see `Part`, in versions.
+            rounds: the numbers of the versions in the first rounds; in the round after them the last one.
             rank: see `Part`.
             page: see `Part`.
         """
-        return cls(lambda size, _width: versions[size], len(versions) - 1, soon=soon, rank=rank, page=page)
+        return cls(lambda size, _width: versions[size], [*rounds, len(versions) - 1], rank, page)
+
+
+def _at_most(largest: int, sizes: Iterable[int]) -> list[int]:
+    return [min(size, largest) for size in sizes]
 
 
 Document: TypeAlias = Iterable[Part]
@@ -265,7 +272,7 @@ def on_page(document: Document) -> list[Block]:
 
 def in_full(document: Document) -> list[Block]:
     """The blocks of a document that a terminal without a limit shows."""
-    blocks = (block for part in document for block in part.version(part.whole, sys.maxsize).blocks)
+    blocks = (block for part in document for block in part.version(part.largest, sys.maxsize).blocks)
     return [block for block in blocks if isinstance(block, Heading | Lines | Table)]
 
 

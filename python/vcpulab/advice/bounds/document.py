@@ -33,8 +33,8 @@ def document(bounds: "Bounds", checked: "Sequence[Checked] | None") -> Iterator[
         yield Part.always(Lines([f"beyond its bound: {count} simulated results", ""]))
     if bounds.loads:
         loads, stations = _alike(bounds)
-        yield Part.rows(_loads(loads, stations), "load", soon=_LOADS_SOON)
-        yield Part.rows(_stations(loads, stations), "station", soon=_STATIONS_SOON)
+        yield Part.rows(_loads(loads, stations), "load", rounds=(0, _LOADS_SOON))
+        yield Part.rows(_stations(loads, stations), "station", rounds=(0, _STATIONS_SOON))
         if over := _overloaded(bounds, stations):
             yield Part.always(Lines([f"Asked for more than 100 % of what it can do: {', '.join(over)}.", ""]))
     if bounds.notes:

@@ -34,7 +34,7 @@ def document(answer: "Capacity") -> Iterator[Part]:
     for most in range(1, len(answer.in_short) + 1):
         loads = _loads(answer, most, loads)
     if loads is not None:
-        rows = Part.rows(loads, "load", soon=_LOADS_SOON)
+        rows = Part.rows(loads, "load", rounds=(0, _LOADS_SOON))
         yield replace(rows, page=[replace(loads, headings=_headings(answer, answer.in_short))])
     if answer.saturated is not None:
         stations = [
@@ -44,7 +44,7 @@ def document(answer: "Capacity") -> Iterator[Part]:
         title = f"How full everything is on the way of the requests, at {answer.growth.format(answer.saturated.value)}"
         table = Table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3)
         # Sentences are wrapped in a table of text only.
-        yield replace(Part.rows(table, "station", soon=_STATIONS_SOON), page=[replace(table, text_columns=4)])
+        yield replace(Part.rows(table, "station", rounds=(0, _STATIONS_SOON)), page=[replace(table, text_columns=4)])
 
 
 def _loads(answer: "Capacity", most: int, narrower: Table | None) -> Table:

@@ -27,7 +27,7 @@ def of_findings(
 ) -> Iterator[Part]:
     """The document of findings, warnings and notes; see `Findings.document`."""
     warnings = other_warnings(answer.scenario, answer.advice, names)
-    yield Part.items([finding(label, advice, toolstack, full=full) for advice in answer.advice], "finding", least=1)
+    yield Part.items([finding(label, advice, toolstack, full=full) for advice in answer.advice], "finding", rounds=(1,))
     yield Part.items([[Lines(line.splitlines()), BLANK] for line in in_short(warnings, full=full)], "warning")
     yield caution_part(answer.scenario)
     total = len(answer.advice) + len(warnings)

@@ -28,7 +28,7 @@ def document(placed: "Placement", power: Power, tune: str) -> Iterator[Part]:
     ]
     domains = sum(len(host.domains) for host in placed.hosts)
     hosts = count(len(placed.hosts), "host")
-    yield Part.lines(starved, "line of who starves", least=1)
+    yield Part.lines(starved, "line of who starves", rounds=(1,))
     left = [f"not placed: {', '.join(listed(placed.not_placed))}"] if placed.not_placed else []
     yield Part.always(
         Lines(
@@ -55,7 +55,7 @@ def document(placed: "Placement", power: Power, tune: str) -> Iterator[Part]:
         f"not on one host: {', '.join(listed(refused_set.names))}: {refused_set.reason}"
         for refused_set in placed.refused
     ]
-    yield Part.lines(refused, "refused set", soon=_REFUSED_SOON, rank=3)
+    yield Part.lines(refused, "refused set", rounds=(0, _REFUSED_SOON), rank=3)
     yield Part.always(BLANK)
     rows = [
         [

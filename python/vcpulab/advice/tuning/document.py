@@ -37,7 +37,7 @@ def document(answer: "Tuning", toolstack: Toolstack | None, *, full: bool) -> It
         if not steps:
             typed = [[Lines([f"No command of the toolstack sets {', '.join(search.best.changes)}.", ""])]]
         yield Part.always(Heading("To set it on a real host"))
-        yield Part.items(typed, "command", least=1)
+        yield Part.items(typed, "command", rounds=(1,))
         yield Part.always(Lines(["", answer.verdict, ""]))
     size = answer.space.size
     tried = f"{len(search.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings"
