@@ -8,12 +8,12 @@ import polars as pl
 from vcpulab.advice.shared_parts import caution_part
 from vcpulab.advice.starvation import in_a_line, starved
 from vcpulab.hypervisors.counters import COUNTERS, Tool, counted
-from vcpulab.results.metrics import IO, Metric, summarise
+from vcpulab.results.metrics import IO, Metric, Width, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.topology import Topology
 from vcpulab.show.document import BLANK, Block, Lines, Part, Version, count
-from vcpulab.show.folded import NARROW, NARROWEST, View, folded_table, things
+from vcpulab.show.folded import View, folded_table, things
 from vcpulab.show.table import Table
 
 _WAITS_SHORT = 6
@@ -86,12 +86,12 @@ def _heading(run: Run) -> list[Block]:
 def _tables(run: Run, view: View) -> tuple[dict[str, Table], Callable[[int], str]]:
     """The tables of a run, narrower ones with fewer metrics, and the hint that shows the rest in a terminal's width."""
     kinds = list(things(run, view))
-    levels = (None,) if view.all or view.only is not None else (NARROWEST, NARROW, None)
+    widths = [Width.FULL] if view.all or view.only is not None else list(Width)
     shown: dict[str, Table] = {}
     for kind in kinds:
         table = None
-        for names in levels:
-            table = replace(kind.table(names).stacked(), narrower=table)
+        for width in widths:
+            table = replace(kind.table(width).stacked(), narrower=table)
         if table is not None:
             shown[kind.heading] = table
 

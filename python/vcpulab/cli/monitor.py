@@ -144,10 +144,10 @@ def _show_gotten_and_work(run: "Run") -> None:
     """Prints the time gotten, as XenMon counts it, next to the work done in it; nothing if both are equal."""
     import polars as pl
 
-    from vcpulab.results.metrics import DOMAIN, SPEED
+    from vcpulab.results.metrics import DOMAIN, Quantity
     from vcpulab.show.folded import View, folded_table
 
-    shown = [metric for metric in DOMAIN if metric.name in ("gotten", *SPEED)]
+    shown = [metric for metric in DOMAIN if metric.quantity in (Quantity.CPU_TIME, Quantity.SPEED)]
     frame = run.summary().filter(pl.col("of") == "domain", pl.col("metric").is_in([metric.name for metric in shown]))
     if frame.filter(pl.col("metric") == "work")["mean"].is_not_null().any():
         title = "Time gotten, which XenMon counts, and the work done in it, which it does not see"

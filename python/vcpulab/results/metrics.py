@@ -7,7 +7,7 @@ tables of a run. Tables, charts, SLOs, goals, comparisons, sweeps and messages u
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from typing import Literal, TypeVar
 
 import polars as pl
@@ -59,11 +59,21 @@ class Quantity(Enum):
 
     OTHER = auto()
     CPU_TIME = auto()
+    SPEED = auto()
+    """The work that is done in CPU time, and what is lost; undefined where nothing makes the host slower."""
     WAITING_TIME = auto()
     FAIRNESS = auto()
     THROUGHPUT = auto()
     FAILURES = auto()
     RESPONSE_TIME = auto()
+
+
+class Width(IntEnum):
+    """The width of a table of metrics; wider tables have more of them."""
+
+    NARROWEST = auto()
+    NARROW = auto()
+    FULL = auto()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +101,8 @@ class Metric:
     """The percentile of a distribution; `None`: not a percentile."""
     judged: bool = False
     """`True`: owners judge their clients and applications by it."""
+    shown_from: Width = Width.FULL
+    """The narrowest tables that have the metric."""
 
     def per_second(self) -> "Metric":
         """An accumulating metric per second, to compare runs of different lengths."""
@@ -134,7 +146,7 @@ _NOT_RUN = "it was never switched in"
 _SWITCHED_IN = (pl.col("executions") > 0) | (pl.col("runnable_ns") == 0)
 
 
-def _wait(percentile: int, statistic: str) -> Metric:
+def _wait(percentile: int, statistic: str, shown_from: Width = Width.FULL) -> Metric:
     return Metric(
         f"wait_p{percentile}",
         MICROSECONDS,
@@ -144,11 +156,10 @@ def _wait(percentile: int, statistic: str) -> Metric:
         undefined_is="it waited and was never switched in",
         undefined_is_worst=True,
         percentile=percentile,
+        shown_from=shown_from,
     )
 
 
-SPEED = ("work", "slowed_threads", "slowed_memory", "slowed_frequency")
-"""Metrics of the speed of a domain's CPU time; undefined where nothing makes the host slower."""
 _IS_SLOWED = pl.col("running_ns") != pl.col("work_ns")
 _NOT_SLOWED = "nothing on this host makes it slower: all time gotten is work"
 
@@ -162,17 +173,27 @@ def _slowed(by: str, doc: str) -> Metric:
         pl.when(_IS_SLOWED).then(lost),
         "lower",
         undefined_is=_NOT_SLOWED,
+        quantity=Quantity.SPEED,
     )
 
 
 DOMAIN = (
-    Metric("gotten", OF_A_PCPU, "time running (XenMon: gotten)", _share("running_ns"), quantity=Quantity.CPU_TIME),
+    Metric(
+        "gotten",
+        OF_A_PCPU,
+        "time running (XenMon: gotten)",
+        _share("running_ns"),
+        quantity=Quantity.CPU_TIME,
+        shown_from=Width.NARROW,
+    ),
     Metric(
         "work",
         OF_A_PCPU,
         "work done: the time gotten, less what is lost to shared cores, far memory and low clock rates",
         pl.when(_IS_SLOWED).then(_share("work_ns")),
         undefined_is=_NOT_SLOWED,
+        quantity=Quantity.SPEED,
+        shown_from=Width.NARROW,
     ),
     _slowed("threads", "lost to busy threads of the same core"),
     _slowed("memory", "lost to memory on other nodes, or crowded"),
@@ -185,6 +206,7 @@ DOMAIN = (
         _share("runnable_ns"),
         "lower",
         quantity=Quantity.WAITING_TIME,
+        shown_from=Width.NARROWEST,
     ),
     Metric(
         "entitlement",
@@ -211,7 +233,7 @@ DOMAIN = (
     Metric("context_switches", PER_SECOND, "times a vCPU of it was switched out", _rate("context_switches")),
     Metric("migrations", PER_SECOND, "times a vCPU of it changed its pCPU", _rate("migrations")),
     _wait(50, "median"),
-    _wait(99, "99th percentile"),
+    _wait(99, "99th percentile", Width.NARROWEST),
 )
 """The metrics of a domain."""
 
@@ -228,6 +250,7 @@ def _response(percentile: int, statistic: str, *, judged: bool = False) -> Metri
         quantity=Quantity.RESPONSE_TIME,
         percentile=percentile,
         judged=judged,
+        shown_from=Width.NARROWEST if judged else Width.FULL,
     )
 
 
@@ -240,6 +263,7 @@ APP = (
         "higher",
         quantity=Quantity.THROUGHPUT,
         judged=True,
+        shown_from=Width.NARROWEST,
     ),
     Metric(
         "failed",
@@ -250,6 +274,7 @@ APP = (
         accumulates=True,
         quantity=Quantity.FAILURES,
         judged=True,
+        shown_from=Width.NARROW,
     ),
     _response(50, "median"),
     _response(95, "95th percentile"),
@@ -258,8 +283,15 @@ APP = (
 """The metrics of an application or a client."""
 
 PCPU = (
-    Metric("run", OF_ELAPSED, "time in which vCPUs made progress", _share("run_ns"), bounds=(0.0, 100.0)),
-    Metric("idle", OF_ELAPSED, "time idle", _share("idle_ns"), bounds=(0.0, 100.0)),
+    Metric(
+        "run",
+        OF_ELAPSED,
+        "time in which vCPUs made progress",
+        _share("run_ns"),
+        bounds=(0.0, 100.0),
+        shown_from=Width.NARROWEST,
+    ),
+    Metric("idle", OF_ELAPSED, "time idle", _share("idle_ns"), bounds=(0.0, 100.0), shown_from=Width.NARROWEST),
     Metric(
         "overhead",
         OF_ELAPSED,
@@ -267,6 +299,7 @@ PCPU = (
         _share("overhead_ns"),
         "lower",
         bounds=(0.0, 100.0),
+        shown_from=Width.NARROW,
     ),
     Metric("decisions", PER_SECOND, "decisions taken", _rate("decisions")),
     Metric("switches", PER_SECOND, "decisions that changed what it runs", _rate("switches")),

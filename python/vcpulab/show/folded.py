@@ -1,13 +1,13 @@
 """The summary of a run in few rows: alike domains share a row, with the least and the most of their values."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import app_rows, apps
-from vcpulab.results.metrics import APP, DOMAIN, PCPU, SPEED, Metric
+from vcpulab.results.metrics import APP, DOMAIN, PCPU, Metric, Quantity, Width
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, least_to_most
 from vcpulab.scenario.alike import ROWS_MAX
@@ -19,10 +19,6 @@ from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.table import Table
 
 _KINDS = (("domain", "Domains", DOMAIN), ("app", "Applications", APP), ("pcpu", "pCPUs", PCPU))
-NARROW = {"gotten", "work", "waited", "wait_p99", "throughput", "failed", "response_p99", "run", "idle", "overhead"}
-"""The most used metrics, for tables without room for all metrics."""
-NARROWEST = {"waited", "wait_p99", "throughput", "response_p99", "run", "idle"}
-"""The few metrics of the narrowest tables."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +46,10 @@ class Things:
     """Whether alike things share a row."""
     sort: str | None
 
-    def table(self, names: Collection[str] | None = None) -> Table:
-        """The table of the things.
-
-        Args:
-            names: the metrics of the table besides the metric that orders it; all if left out.
-        """
-        wanted = [
-            metric for metric in self.metrics if names is None or metric.name in names or metric.name == self.sort
-        ]
-        shown = [metric for metric in wanted if metric.name not in SPEED or self._has(metric.name)]
+    def table(self, width: Width = Width.FULL) -> Table:
+        """The table of the things, with the metrics of a width and the metric that orders it."""
+        wanted = [metric for metric in self.metrics if metric.shown_from <= width or metric.name == self.sort]
+        shown = [metric for metric in wanted if metric.quantity is not Quantity.SPEED or self._has(metric.name)]
         cells = [
             [name, *(_cell(self.means, things, metric.name) for metric in shown)] for name, things in self.rows.items()
         ]
