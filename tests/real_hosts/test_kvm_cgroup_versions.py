@@ -64,6 +64,31 @@ def test_groups_of_version_1_are_read(tmp_path: Path) -> None:
     assert "version" not in notes
 
 
+@pytest.mark.parametrize("mount", ["/sys/fs/cgroup/cpu", "/cgroup/cpu", "/mnt/groups/cpu,cpuacct", "/dev/cpuctl"])
+@pytest.mark.parametrize(
+    ("group", "parent"),
+    [(SCOPE, "machine.slice"), ("machine/db1.libvirt-qemu", "machine"), ("libvirt/qemu/db1", "libvirt/qemu")],
+)
+def test_groups_are_the_same_at_any_mount_point(mount: str, group: str, parent: str, tmp_path: Path) -> None:
+    groups = (
+        f"{mount}/cpu.shares:1024\n{mount}/{group}/cpu.shares:512\n{mount}/{group}/cpu.cfs_quota_us:150000\n"
+        f"{mount}/{group}/cpu.cfs_period_us:100000\n{mount}/{group}/vcpu0/cpu.cfs_quota_us:20000\n"
+    )
+    machines = vm(3, None).replace("vm3", "db1")
+    scenario, notes = imported(tmp_path, kernel=NEW, nodeinfo=NODEINFO, machines=machines, groups=groups)
+    db = scenario["domain"]["db1"]
+    assert (scenario["host"]["cgroups"], db["weight"], db.get("cgroup")) == (1, 50, parent)
+    assert (db["global_quota_us"], db["vcpu_quota_us"]) == (150_000, 20_000)
+    assert "left out" not in notes
+
+
+def test_a_scope_without_a_name_is_found_by_its_number(tmp_path: Path) -> None:
+    groups = "/sys/fs/cgroup/machine.slice/machine-qemu\\x2d3.scope/cpu.weight:50\n"
+    scenario, notes = imported(tmp_path, kernel=NEW, machines=vm(3, None).replace("vm3", "шоп"), groups=groups)
+    assert weights(scenario) == [50]
+    assert "left out" not in notes
+
+
 SCHEDINFO = "== vm1 ==\nScheduler      : posix\ncpu_shares     : {}\n"
 
 

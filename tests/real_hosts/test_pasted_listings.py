@@ -54,6 +54,13 @@ def paste(folder: Path, *texts: str) -> Made:
     return scenario_of(reads)
 
 
+def test_tables_with_tabs_are_read(tmp_path: Path) -> None:
+    rows = ["Name\tID\tVCPU\tCPU\tState\tTime(s)\tCPU Affinity", "Domain-0\t0\t0\t0\t-b-\t10.0\tany cpu"]
+    listed = domains(paste(tmp_path, INFO, "\r\n".join([*rows, "web\t3\t0\t2\t-b-\t10.0\t2-3"])))
+    assert listed["web"]["affinity"] == "2-3"
+    assert listed["dom0"]["affinity"] == "all"
+
+
 def domains(made: Made) -> dict[str, Any]:
     return dict(vcpulab.Scenario.from_toml(made.text).to_dict()["domain"])
 

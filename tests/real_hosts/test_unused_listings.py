@@ -31,6 +31,10 @@ def test_files_of_a_folder_that_are_not_used_are_notes(command: Vcpulab, tmp_pat
         assert f"warning: host/{name}: not used: {reason}" in made.stderr
         assert f"# * host/{name}: not used: {reason.split(',')[0]}" in (tmp_path / "host.toml").read_text()
     assert "list.txt" not in made.stderr
+    (folder / "shopping.txt").write_text("CPU NODE SOCKET CORE\n  0    0      0    0\n")
+    made = command("import", "xl", "host")
+    reason = "`lscpu -e`: not read, but this is: lscpu -p > lscpu.txt"
+    assert f"warning: host/shopping.txt: not used: {reason}\n" in made.stderr
     shown = command("import", "host")
     assert "warning: host/shopping.txt: not used" in shown.stderr
 

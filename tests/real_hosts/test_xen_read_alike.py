@@ -164,3 +164,67 @@ def test_pools_whose_names_become_equal_stay_apart(fields_of: Any, tmp_path: Pat
 def test_an_affinity_without_a_cpu_is_noted(fields_of: Any, tmp_path: Path) -> None:
     _, _, notes = fields_of(tmp_path, "credit", CREDIT, VCPUS.format("9"))
     assert "affinity of web: `9` names no CPU that is online here; left out" in notes
+
+
+@BOTH
+def test_cpus_that_are_not_online_are_noted(fields_of: Any, tmp_path: Path) -> None:
+    _, web, notes = fields_of(tmp_path, "credit", CREDIT, VCPUS.format("2-5"))
+    assert web["affinity"] in ("2-3", ["2-3", "all"])
+    assert "affinity of web: CPUs 4-5 of `2-5` are not online here; left out" in notes
+
+
+LONG = """[{"domid": 3, "config": {"c_info": {"name": "web"}, "b_info": {"max_vcpus": 2,
+"sched_params": {"sched": "credit2", "weight": 512, "cap": 0, "slice": 10, "latency": 0},
+"vcpu_hard_affinity": "0-1", "nodemap": [1]}}}]"""
+
+
+def test_parameters_of_the_long_list_that_are_not_read_are_noted(tmp_path: Path) -> None:
+    _, web, notes = imported(tmp_path, "credit2", LONG)
+    assert web["weight"] == 512
+    omitted = {note.removeprefix("web: no field of a scenario says ") for note in notes}
+    assert {
+        "sched_params slice = 10; left out",
+        'vcpu_hard_affinity = "0-1"; left out',
+        "nodemap = [1]; left out",
+    } <= omitted
+
+
+CFG = "name = 'web'\nvcpus = 2\n{}\n"
+
+
+def test_nodes_that_no_table_has_are_noted(tmp_path: Path) -> None:
+    _, _, notes = imported(tmp_path, "credit2", CFG.format("cpus = 'node:1'"))
+    note = "affinity of web: `node:1` is left out: the CPUs of nodes are listed by `xl info -n` only"
+    assert note in notes
+
+
+@pytest.mark.parametrize("devices", ["disk = ['phy:/a,xvda,w']", "vif = ['bridge=br0']"])
+def test_devices_of_a_file_are_noted(devices: str, tmp_path: Path) -> None:
+    _, _, notes = imported(tmp_path, "credit2", CFG.format(devices))
+    assert any(note.startswith("web: no field of a scenario says what its disks and network") for note in notes)
+    assert not any("disks" in note for note in imported(tmp_path, "credit2", CFG.format("vif = []"))[2])
+
+
+XML = """<domain type='xen'{}><name>web</name><vcpu current='2'>4</vcpu>
+<cputune><shares>512</shares><quota>50000</quota></cputune>
+<numatune><memory mode='strict' nodeset='0'/></numatune></domain>
+"""
+
+
+def test_a_domain_that_is_off_is_not_dom0(tmp_path: Path) -> None:
+    host, web, notes = imported(tmp_path, "credit2", XML.format(""))
+    assert (web["vcpus"], web["weight"]) == (2, 512)
+    assert not web.get("driver_domain")
+    omitted = [note for note in notes if "no field of a scenario" in note]
+    assert [note.split("says ")[1] for note in omitted] == [
+        "vcpu_quota_us = 50000; left out",
+        "memory on nodes 0; left out",
+    ]
+    assert host["pcpus"] == 4
+
+
+def test_a_configuration_of_no_running_domain_is_left_out(tmp_path: Path) -> None:
+    xml = XML.format("").replace("web", "old")
+    _, web, notes = imported(tmp_path, "credit2", CREDIT, xml)
+    assert web["weight"] == 512
+    assert any("domain `old` is left out: it does not run" in note for note in notes)

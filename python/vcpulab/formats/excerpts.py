@@ -9,7 +9,7 @@ _COMMAND = (
     r"(?P<command>(ssh\s[^\n]{1,200}?\s)?(sudo\s{1,8})?(/\S{1,80}/)?("
     r"(xl|xm)\s+(-\S+\s+)*(list|vcpu-list|info|cpupool-list|sched-\w+|dmesg|debug-keys|top)"
     r"|virsh\s+\S|qm\s+(list|config)|xentop|xenpm|lscpu|uname|numactl|ps\s|cat\s|grep\s|systemd-cgls|date\b|xe\s"
-    r"|stat\s+-|tail\s+-|sysctl\s+[\w-])[^\n]*)"
+    r"|stat\s+-|mount(\s+-t\s|$)|tail\s+-|sysctl\s+[\w-])[^\n]*)"
 )
 PROMPT = re.compile(r"[\w.@~:/\\\[\]() +*-]{0,160}[$#%>\u276f\u279c\u00bb\u03bb]\s{0,8}" + _COMMAND)
 """A line of a shell: a prompt, and a command whose output is read here."""

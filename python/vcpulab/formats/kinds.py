@@ -75,6 +75,8 @@ Kind = Literal[
     KvmKind,
 ]
 UNKNOWN = "not known by how it begins"
+INSTEAD = "not read, but this is"
+"""The end of a reason after which a command follows."""
 _PEEK_BYTES = 1 << 14
 _TRACE_BEGINS = (b"\x03\xf0\x01\x20", b"\x20\x01\xf0\x03")
 
@@ -253,7 +255,7 @@ def _kind_of_text(path: Path, text: str) -> Kind:
         return kind
     output = unread(text)
     if output is not None:
-        raise RecordingError(f"{path}: {output.title}: not read, but this is\n  hint: {output.command}")
+        raise RecordingError(f"{path}: {output.title}: {INSTEAD}\n  hint: {output.command}")
     if _SCENARIO.search(text):
         recorder = f"vcpulab run {shlex.quote(str(path))} --trace DIRECTORY"
         raise RecordingError(f"{path}: a scenario, no recording\n  hint: {recorder} records one")
@@ -291,7 +293,8 @@ def kinds_in(folder: Path) -> Iterator[tuple[Source, Kind] | Unused]:
         except UnknownKindError:
             yield Unused(path, f"{UNKNOWN} (`vcpulab import {shlex.quote(str(path))}` lists the kinds)")
         except (RecordingError, OSError) as error:
-            yield Unused(path, str(error).removeprefix(f"{path}: ").split("\n")[0])
+            reason, _, hint = str(error).removeprefix(f"{path}: ").partition("\n  hint: ")
+            yield Unused(path, reason.split("\n")[0] + f": {hint}" * reason.endswith(INSTEAD))
 
 
 def known_in(path: Path) -> Iterator[tuple[Source, Kind] | Unused]:

@@ -96,6 +96,10 @@ _CGROUP_FILE = re.compile(
     r"(?P<path>/[^:]*?)/?(?P<file>(?:cpu|cpuset|cpuacct|cgroup)\.[a-z_.]+)\s*:\s?(?P<value>.*)", re.ASCII
 )
 _CONTROLLERS = re.compile(r"^/sys/fs/cgroup(/(cpu|cpuset|cpu,cpuacct|cpuacct,cpu|unified|systemd))?(?=/|$)")
+_MOUNTED_CONTROLLER = re.compile(r"(cpu|cpuset|cpuacct|cpuctl)(,(cpu|cpuset|cpuacct))*")
+"""A mount point of version 1 at any place, by its name: `/cgroup/cpu`."""
+_TOP_GROUP = re.compile(r".+\.slice|machine|libvirt|kubepods|lxc|docker")
+"""The groups next to the root, which tell where a mount point with another name ends."""
 _PROC = re.compile(
     r"/proc/(?P<pid>\d{1,10})(/task/(?P<tid>\d{1,10}))?/(?P<file>cgroup|comm)\s*:\s?(?P<value>.*)", re.ASCII
 )
@@ -116,6 +120,7 @@ _IN_GROUP = re.compile(r"(?P<name>[a-z_.]+)(?::\s*| )(?P<value>.*)")
 BEGINS = (
     r"version: Linux |Linux version |Linux (\S+ )?\d+\.\d+|"
     rf"{_RELEASE.pattern}(\s*$| #)|/(sys|proc|boot)/[^:\n]{{1,4096}}:|\[[^\]\"{{]*\]$|"
+    r"/[^:\n]{0,4096}/(cpu|cpuset|cpuacct)\.[a-z_.]{1,40}:|"
     r"CONFIG_\w+=|# Automatically generated file|[a-z]\w*\.[\w.-]+ = |\d{9,11}(\.\d{1,9})?\s*$|(cgroup2fs|tmpfs)\s*$|"
     r"\S{1,4096} on /\S{0,4096} type \S{1,64} \("
 )
@@ -164,6 +169,23 @@ def printed_file(path: str | PathLike[str]) -> str | None:
 
 def _path(text: str) -> str:
     return text.strip("/")
+
+
+def group_path(text: str) -> str:
+    """The path of a control group below its mount point, which older hosts have at other places.
+
+    Examples:
+        >>> group_path("/sys/fs/cgroup/cpu,cpuacct/machine.slice"), group_path("/cgroup/cpu/libvirt/qemu/web")
+        ('machine.slice', 'libvirt/qemu/web')
+        >>> group_path("/mnt/groups/machine.slice/a.slice"), group_path("/dev/cpuctl"), group_path("/a/b")
+        ('machine.slice/a.slice', '', 'a/b')
+    """
+    if _CONTROLLERS.match(text):
+        return _path(_CONTROLLERS.sub("", text))
+    parts = _path(text).split("/")
+    after = next((at + 1 for at, part in enumerate(parts) if _MOUNTED_CONTROLLER.fullmatch(part)), None)
+    top = next((at for at, part in enumerate(parts) if _TOP_GROUP.fullmatch(part)), None)
+    return "/".join(parts[next((at for at in (after, top) if at is not None), 0) :])
 
 
 def _in_group(linux: Linux, group: str, text: str, at: float | None) -> bool:
@@ -248,7 +270,7 @@ def _add_thread(linux: Linux, match: re.Match[str]) -> None:
 def _add_to_group(linux: Linux, match: re.Match[str], at: float | None) -> None:
     if _V1_PATH.match(match["path"]) and not match["file"].startswith("cgroup."):
         linux.cgroups.setdefault(1, f"{match['path']}/{match['file']}")
-    path, file, value = _path(_CONTROLLERS.sub("", match["path"])), match["file"], match["value"].strip()
+    path, file, value = group_path(match["path"]), match["file"], match["value"].strip()
     if file in ("cgroup.procs", "cgroup.threads", "cgroup.tasks"):
         if value.isdecimal() and len(value) < 11:
             # Of a process without one thread's own: all its threads are there.

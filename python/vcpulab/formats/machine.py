@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+DEVICES = "what its disks and network interfaces do: add `disk`, `nic` and the work that uses them"
+"""The setting of a configuration that has disks or network interfaces, in words."""
 NO_QUOTA_US = 10**10
 """A greater quota is none: it is more than 10,000 CPUs in the longest period, 1 s. libvirt prints several of them."""
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.headed import headed, heading_of
-from vcpulab.formats.machine import Machine, quota_us
+from vcpulab.formats.machine import DEVICES, Machine, quota_us
 from vcpulab.formats.sources import text_of
 from vcpulab.scenario.units import spans
 
@@ -321,11 +321,9 @@ def _take_memory(machine: Machine, numatune: Iterable[ElementTree.Element]) -> N
 def _take_omitted(machine: Machine, element: ElementTree.Element) -> None:
     """Notes settings without a field in scenarios that change the place of work."""
     if element.find("devices/disk") is not None or element.find("devices/interface") is not None:
-        machine.omitted["what its disks and network interfaces do: add `disk`, `nic` and the work that uses them"] = (
-            None
-        )
+        machine.omitted[DEVICES] = None
     kind = element.get("type", "kvm")
-    if kind not in ("kvm", "qemu"):
+    if kind not in ("kvm", "qemu", "xen"):
         machine.omitted[f"that it is no VM of KVM (type='{kind}'): here it is one"] = None
     vcpu = element.find("vcpu")
     if vcpu is not None and vcpu.get("placement") == "auto":

@@ -26,5 +26,9 @@ def read_xen_xml(path: str | PathLike[str]) -> list[Config]:
             settings["cpus"] = [machine.vcpu_pins.get(vcpu, "all") for vcpu in range(count)]
         if machine.shares is not None:
             settings["cpu_weight"] = machine.shares
-        configs.append(Config(machine.name, machine.number or 0, settings))
+        limits = [f"{param} = {value}" for param, value in machine.params.items() if value > 0]
+        pins = {"emulatorpin": machine.emulator_pin, "memory on nodes": machine.memory_nodes}
+        places = [f"{what} {cpus}" for what, cpus in pins.items() if cpus is not None]
+        omitted = [*limits, *places, *machine.omitted]
+        configs.append(Config(machine.name, machine.number, settings, omitted))
     return configs

@@ -67,8 +67,9 @@ _SECONDS = r"[0-9]{1,12}(\.[0-9]{1,9})?"
 _LIST = (r".+", _NUMBER, _NUMBER, _NUMBER, r"[a-z-]{6}", _SECONDS)
 _VCPU = (r".+", _NUMBER, _NUMBER, rf"{_NUMBER}|-", r"[a-z-]{3}", _SECONDS)
 _POOL = (r".+", _NUMBER, r"\S+", r"y|n", _NUMBER)
-_POOL_CPUS = (r".+", r"\d{1,5}([,-]\d{1,5})*")
+_POOL_CPUS = (r".+", r"all|\d{1,5}([,-]\d{1,5})*")
 """The cells of a row; names may hold spaces."""
+_ANY_CPU = re.compile(r"(?<=\s)any[ \t]cpu$")
 _LIST_OFF = (r".+", _NUMBER, _NUMBER, _SECONDS)
 """A row of `xm list` without an ID and a state."""
 LIST_HEADING = ["Name", "ID", "Mem", "VCPUs", "State", "Time(s)"]
@@ -237,7 +238,7 @@ def read_vcpu_list(path: str | PathLike[str]) -> list[Vcpu]:
 
 def _any_cpu(line: str) -> str:
     """A row in which all CPUs are one word; xm writes `any cpu`."""
-    return line.rstrip().removesuffix("any cpu") + "all" if line.rstrip().endswith(" any cpu") else line
+    return _ANY_CPU.sub("all", line.rstrip())
 
 
 def _no_heading(path: str | PathLike[str], lines: list[tuple[int, str]], heading: list[str]) -> Exception:

@@ -1,8 +1,8 @@
 r"""Control groups of a KVM host: which group is which part of which VM, and what a scenario says of them.
 
 libvirt on systemd: `machine.slice/machine-qemu\x2d3\x2dweb.scope/libvirt/vcpu0`; before, without `libvirt`, or
-`machine/web.libvirt-qemu/vcpu0`. Proxmox: `qemu.slice/100.scope`. Elsewhere a VM's own group is the one that has its
-threads.
+`machine/web.libvirt-qemu/vcpu0`, and up to 1.0 `libvirt/qemu/web/vcpu0`. Proxmox: `qemu.slice/100.scope`. Elsewhere a
+VM's own group is the one that has its threads.
 """
 
 import re
@@ -18,8 +18,11 @@ ROOT = "/"
 """The root group, as a scenario says it."""
 NONE_US = -1
 _PARTS = re.compile(r"(?P<part>vcpu|iothread)(?P<number>\d{1,5})|emulator")
-_SYSTEMD = re.compile(r"machine-qemu-(?P<id>\d{1,9})-(?P<name>.+)\.scope")
+_SYSTEMD = re.compile(r"machine-qemu-(?P<id>\d{1,9})(-(?P<name>.+))?\.scope")
+"""A scope; of a name without a letter or digit of ASCII, nothing is in it."""
 _BEFORE = re.compile(r"(?P<name>.+)\.libvirt-qemu")
+_OLDEST = ["libvirt", "qemu"]
+"""The groups around those of VMs, up to libvirt 1.0."""
 _PROXMOX = re.compile(r"(?P<id>\d{1,9})\.scope")
 _PLAIN_NICE = (
     *(88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916),
@@ -55,6 +58,8 @@ def place_of(path: str) -> Place:
         Place(scope='machine.slice/machine-qemu\\x2d3\\x2dweb.scope', name='web', number=3, part='vcpu', index=1)
         >>> place_of("qemu.slice/100.scope").number, place_of("a/libvirt/vcpu0").scope, place_of("").scope
         (100, 'a', '')
+        >>> place_of("libvirt/qemu/web/vcpu0").name, place_of(r"machine.slice/machine-qemu\x2d3.scope").number
+        ('web', 3)
     """
     parts = [part for part in path.split("/") if part]
     part = _PARTS.fullmatch(parts[-1]) if len(parts) > 1 else None
@@ -66,9 +71,10 @@ def place_of(path: str) -> Place:
     proxmox = _PROXMOX.fullmatch(last) if len(inner) > 1 and inner[-2] == "qemu.slice" else None
     numbered = systemd or proxmox
     named = systemd or before
+    oldest = last if inner[-3:-1] == _OLDEST else None
     return Place(
         "/".join(inner),
-        named["name"] if named else None,
+        named["name"] if named else oldest,
         int(numbered["id"]) if numbered else None,
         (part["part"] or "emulator") if part else None,
         int(part["number"] or 0) if part else 0,

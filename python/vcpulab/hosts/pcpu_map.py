@@ -76,8 +76,12 @@ class PcpuMap:
         pcpus = self.of_host(listed)
         if pcpus is None and not self.numbered:
             notes.append(f"{owner}: `{listed}` is left out: its CPUs cannot be told without `xl info -n`")
+        elif pcpus is None and "node" in listed and not self.nodes:
+            notes.append(f"{owner}: `{listed}` is left out: the CPUs of nodes are listed by `xl info -n` only")
         elif pcpus is None:
             notes.append(f"{owner}: `{listed}` names no CPU that is online here; left out")
+        elif absent := self.absent(listed):
+            notes.append(f"{owner}: CPUs {absent} of `{listed}` are not online here; left out")
         return pcpus or "all"
 
     def absent(self, listed: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from vcpulab.formats import xl
 from vcpulab.formats.kinds import Read
+from vcpulab.formats.machine import DEVICES
 from vcpulab.formats.xentop import NAME_MOST
 from vcpulab.formats.xl_cfg import Value, number_of
 from vcpulab.hosts.left_out import left_out
@@ -121,6 +122,8 @@ class Reader:
         self._reads, self._notes = reads, notes
         self._names = _Names(reads, notes)
         self._domains: dict[str, Domain] = {}
+        self._omitted: dict[str, list[str]] = {}
+        """Settings without a field in scenarios, in words, with their domains."""
         rows = [row for read in reads for row in _rows_of(read)]
         self.by_number = {0: called("dom0")} | {
             row.number: self._names.domain_name(row.name, row.number) for row in rows if row.number is not None
@@ -138,11 +141,7 @@ class Reader:
         for name in gone:
             self._domains.pop(name, None)
         self._add_memory()
-        for read in self._of_kinds("xl-list-l", "xen-xml"):
-            for config in read.holds:
-                self._add_settings(
-                    self._names.domain_name(config.name, config.number), config.name, config.settings, read.path
-                )
+        self._add_configs()
         running = bool(self._domains)
         for read in self._of_kinds("xl-cfg"):
             name = str(read.holds.get("name", read.path.stem))
@@ -150,6 +149,10 @@ class Reader:
                 self._add_settings(name, name, read.holds, read.path)
             else:
                 self._notes.append(f"{read.path}: not used: no listing has a domain `{name}`: it does not run")
+        self._notes += [
+            f"{in_short(names)}: no field of a scenario says {setting}; left out"
+            for setting, names in self._omitted.items()
+        ]
         if self._domains and not running and with_dom0:
             return {called("dom0"): Domain(), **self._domains}
         return self._domains or self._of_xentop()
@@ -244,6 +247,19 @@ class Reader:
                 scheduled_by=domain.scheduled_by or read.path,
             )
 
+    def _add_configs(self) -> None:
+        """Adds the domains of listings that have several configurations."""
+        running = set(self.by_number.values()) if self._domains else set()
+        for read in self._of_kinds("xl-list-l", "xen-xml"):
+            for config in read.holds:
+                name = self._names.domain_name(config.name, config.number)
+                if config.number is None and running and name not in running:
+                    self._notes.append(f"{read.path}: domain `{config.name}` is left out: it does not run")
+                    continue
+                self._add_settings(name, config.name, config.settings, read.path)
+                for setting in config.omitted:
+                    self._omitted.setdefault(setting, []).append(config.name)
+
     def _add_settings(self, name: str, listed: str, settings: Mapping[str, Value], path: Path) -> None:
         """Adds settings of a domain's file, which calls the domain `listed`, where no listing has them."""
 
@@ -278,6 +294,8 @@ class Reader:
             pool=pool if domain.pool is None and isinstance(pool, str) else domain.pool,
             **masks,
         )
+        if settings.get("disk") or settings.get("vif"):
+            self._omitted.setdefault(DEVICES, []).append(listed)
         self._notes += [
             left_out(listed, setting, value, f"of a domain's file {', '.join(sorted(_TAKEN))} are taken", path)
             for setting, value in settings.items()

@@ -143,7 +143,8 @@ class XenHost:
         params = {param: spec for param, spec in self.params(pool).items() if spec.scope == "domain"}
         fields |= accepted(name, domain.params, params, vcpus, notes=notes, path=domain.scheduled_by)
         for kind, masks in (("affinity", domain.affinity), ("soft_affinity", domain.soft)):
-            cpu_sets = [placed.set_of(mask, f"{kind} of {name}", notes) for mask in masks]
+            of_mask = {mask: placed.set_of(mask, f"{kind} of {name}", notes) for mask in dict.fromkeys(masks)}
+            cpu_sets = [of_mask[mask] for mask in masks]
             if set(cpu_sets) - {"all"}:
                 fields[kind] = cpu_sets
         return fields
