@@ -148,7 +148,7 @@ def test_tune_types_the_toolstacks_commands(command: Vcpulab, tmp_path: Path) ->
     document["domain"] |= busy
     document["client"]["users"]["rate"] = 1800
     file.write_text(tomli_w.dumps(document))
-    options = ("--vary", "web.weight=100,800", "--minimise", "users.response_p99", "--budget", "20s")
+    options = ("--vary", "web.weight=100,800", "--minimise", "users.response_p99")
     said = command("tune", str(file), *options, "--toolstack", "proxmox").stdout
     assert "--cpuunits 800" in said
     assert not [word for word in ("dom0", "xl ", "Pool-0", "cap of") if word in said]

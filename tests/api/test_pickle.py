@@ -11,6 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import vcpulab
+from support import HANG_S
 from vcpulab import EngineError, Policy, Run, Scenario, ScenarioError
 from vcpulab.policy import Context
 
@@ -150,7 +151,7 @@ if __name__ == "__main__":
     print(run.scenario.can_run, run.df_vcpus().height)
 """
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=HANG_S)
     assert (done.stdout, done.returncode) == ("True 3\n", 0), done.stderr
 
 

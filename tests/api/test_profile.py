@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import vcpulab
-from support import Vcpulab
+from support import HANG_S, Vcpulab
 from vcpulab import _engine
 from vcpulab.scenario.measured import measure
 
@@ -135,7 +135,7 @@ def test_measuring_ends_when_it_is_interrupted() -> None:
         assert measuring.stdout.readline() == "begins\n"
         time.sleep(0.2)
         measuring.send_signal(signal.SIGINT)
-        _, said = measuring.communicate(timeout=20)
+        _, said = measuring.communicate(timeout=HANG_S)
     assert "KeyboardInterrupt" in said
 
 

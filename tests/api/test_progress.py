@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import vcpulab
+from support import HANG_S
 from vcpulab import EngineError, Policy, Scenario
 from vcpulab.policy import Context
 
@@ -149,7 +150,7 @@ def test_a_policy_file_that_fails_without_a_message_is_refused(tmp_path: Path) -
 
 def test_the_exit_status_of_a_callback_is_that_of_the_program() -> None:
     code = "import sys, vcpulab; vcpulab.run(vcpulab.Scenario.starter(), progress=lambda done: sys.exit(3))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=HANG_S)
     assert (done.returncode, done.stderr) == (3, "")
 
 

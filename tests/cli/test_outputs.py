@@ -1,5 +1,6 @@
 """Outputs: looked at before the work, written after it, whole or not at all, and never over an input."""
 
+import importlib
 import os
 import resource
 import signal
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import polars as pl
 import pytest
@@ -48,15 +50,35 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """No file may have more than 2 KB here: writing fails as on a disk that is full."""
+    """No file may have more than 2 KB here: writing fails as on a disk that is full.
+
+    Imports write no bytecode: Python 3.11 would cut the file off without an error, and all later imports would fail.
+    """
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
+    # The process itself, and those that it starts.
+    with patch.object(sys, "dont_write_bytecode", True), patch.dict(os.environ, PYTHONDONTWRITEBYTECODE="1"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, before)
+
+
+def test_no_bytecode_is_cut_off_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imported_late.py").write_text("".join(f"name_{number} = {number}.5\n" for number in range(500)))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    with full_disk():
+        subprocess.run([sys.executable, "-c", "import imported_late"], check=True, cwd=tmp_path)
+        importlib.import_module("imported_late")
+    assert not sys.dont_write_bytecode
+    assert not list(tmp_path.rglob("*.pyc"))
+    monkeypatch.delitem(sys.modules, "imported_late")
+    assert importlib.import_module("imported_late").name_499 == 499.5
 
 
 WHATIF = ("whatif", "hogs.toml", "--set", "a.weight=512", "--replications", "2")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support import HANG_S
 from vcpulab.cli.main import main
 
 HOGS = """
@@ -77,7 +78,10 @@ def test_a_failed_run_leaves_no_part_of_a_trace(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits on files")
 def test_a_full_disk_leaves_no_part_of_a_trace() -> None:
-    """A limit on files stands for the disk: what is beyond it cannot be written."""
+    """A limit on files stands for the disk: what is beyond it cannot be written.
+
+    `-B`: Python 3.11 would cut bytecode off without an error, and all later imports would fail.
+    """
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); "
@@ -85,7 +89,7 @@ def test_a_full_disk_leaves_no_part_of_a_trace() -> None:
     )
     words = ["run", "credit.toml", "--set", "run.duration=60s", "--trace", "events"]
     done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-B", "-c", code, *words], capture_output=True, text=True, check=False, timeout=HANG_S
     )
     assert done.returncode == 1, done.stderr
     assert "events" in done.stderr

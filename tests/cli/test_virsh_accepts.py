@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support import HANG_S
 from vcpulab import Scenario
 from vcpulab.hypervisors.commands import commands, new_steps
 
@@ -35,7 +36,6 @@ VM = """\
 VMS = {"web": 4, "vm101": 2, "a_b--c": 1}
 """The VMs, and their numbers of vCPUs."""
 DRIVER_USER = "libvirt-qemu"
-HANG_S = 600
 REQUIRED = bool(os.environ.get("VCPULAB_REQUIRE_VIRSH"))
 LIVES = ("start", "shutdown", "reboot", "destroy", "managedsave", "suspend", "resume")
 """Commands that need a VM that runs."""

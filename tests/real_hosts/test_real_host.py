@@ -12,6 +12,7 @@ import pytest
 
 import real_host
 from real_host import EXPERIMENTS, GROUP, HOG, Groups, HostError, Thread, Vm
+from support import HANG_S
 from vcpulab import formats
 
 V1 = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n"
@@ -89,7 +90,7 @@ def test_processes_are_named_like_vcpus_and_end(tmp_path: Path) -> None:
         folder.mkdir()
     vms = [Vm("a", [Thread(100, 1000), Thread(100, 1000)]), Vm("b", [Thread(100, 1000)])]
     with real_host.running(vms, folders, speed=1.0) as started:
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + HANG_S
         while not all(process.rounds[0] for process in started) and time.monotonic() < limit:
             time.sleep(0.01)
         names = [Path(f"/proc/{process.pid}/comm").read_text().strip() for process in started]

@@ -733,6 +733,7 @@ from pathlib import Path
 from vcpulab._work.budget import StoppedError
 from vcpulab.cli.main import main
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True  # Python 3.11 cuts it off without an error, and all later imports fail
 status = main(["sweep", sys.argv[1], "--store", sys.argv[2], "--jobs", "1"]) if len(sys.argv) > 3 else None
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 sys.exit(main(["sweep", sys.argv[1], "--store", sys.argv[2]]))
