@@ -1,17 +1,19 @@
 """What waking costs who is woken for messages, beside what each of them costs."""
 
+from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from support import ROOT
 from vcpulab.twin import build, decision_costs, demands
-from vcpulab.twin.links import Link, in_exchanges, links
+from vcpulab.twin.links import Link, Vcpu, in_exchanges, links
 from vcpulab.twin.messages import attribution
 from vcpulab.twin.messages.attribution import attributed
 from vcpulab.twin.messages.exchange import Exchange, tasks_of
 from vcpulab.twin.messages.partners import with_partners
-from vcpulab.twin.messages.turns import Received
+from vcpulab.twin.messages.turns import Beliefs, Received
 from vcpulab.twin.messages.wake_costs import Waking, waking
 from vcpulab.twin.preemption_costs import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
@@ -54,7 +56,7 @@ def exchanging(
 ) -> tuple[dict[tuple[int, int], Turns], set[Link], dict[tuple[int, int], str]]:
     """The turns, links and names of the vCPUs of a recording that exchange messages."""
     sources = gather([folder])
-    file = scratch / "events.arrow"
+    file = scratch / f"{folder.name}.arrow"
     recording = build.read(sources, events=file)
     found = with_partners(file, recording.summary, in_exchanges(links(recording.summary)))
     turns = turns_of(file, found)
@@ -67,6 +69,12 @@ def exchanging(
     return {vcpu: its for vcpu, its in turns.items() if vcpu in linked}, found, names
 
 
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("events")
+
+
+@cache
 def answering(name: str, scratch: Path) -> tuple[Exchange, dict[tuple[int, int], str]]:
     """What a twin takes of a recording."""
     turns, found, names = exchanging(KEPT / name, scratch)
@@ -74,7 +82,7 @@ def answering(name: str, scratch: Path) -> tuple[Exchange, dict[tuple[int, int],
 
 
 def test_a_pass_leaves_the_beliefs_before_it_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attribution, "_PASSES", 0)
+    monkeypatch.setattr(attribution, "_PASSES_MOST", 0)
     turns = bursts(60, 120, (1, 3))
     before = attributed(turns, {(SENDER, DOM0)})
     written = repr(before)
@@ -92,7 +100,7 @@ def test_attribution_changes_nothing_after_the_third_pass(
     turns, found, _ = exchanging(ROOT / "tests" / "request-loops" / scheduler, tmp_path)
 
     def received(passes: int) -> dict[tuple[int, int], list[Received]]:
-        monkeypatch.setattr(attribution, "_PASSES", passes)
+        monkeypatch.setattr(attribution, "_PASSES_MOST", passes)
         return {vcpu: list(its.received) for vcpu, its in attributed(turns, found).items()}
 
     settled = received(3)
@@ -100,10 +108,27 @@ def test_attribution_changes_nothing_after_the_third_pass(
     assert settled != received(1)
 
 
+def test_the_pass_that_changes_nothing_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = bursts(60, 120, (1, 2, 4))
+    one_pass, passes = attribution._pass, 0
+
+    def counted(beliefs: Mapping[Vcpu, Beliefs], order: Iterable[tuple[Vcpu, int]]) -> dict[Vcpu, Beliefs]:
+        nonlocal passes
+        passes += 1
+        return one_pass(beliefs, order)
+
+    monkeypatch.setattr(attribution, "_pass", counted)
+    settled = attributed(turns, {(SENDER, DOM0)})
+    assert 1 < passes < attribution._PASSES_MOST
+    monkeypatch.setattr(attribution, "_is_settled", lambda *_: False)
+    every_pass = attributed(turns, {(SENDER, DOM0)})
+    assert repr(settled) == repr(every_pass)
+
+
 @pytest.mark.parametrize("seed", ["", "-2"])
-def test_a_driver_domain_that_preempts_its_sender_is_sent_all_of_a_burst(seed: str, tmp_path: Path) -> None:
+def test_a_driver_domain_that_preempts_its_sender_is_sent_all_of_a_burst(seed: str, scratch: Path) -> None:
     """Four datagrams take Dom0 168 us together, and 95 us each alone: 60 to 75 us are for waking and deciding."""
-    of, names = answering(f"xen4.17-credit-receive-slice1-rate100{seed}", tmp_path)
+    of, names = answering(f"xen4.17-credit-receive-slice1-rate100{seed}", scratch)
     assert 52 * US < of.waking[DOM0].ns < 67 * US
     timers = [task for task in of.tasks if task.kind.sender is None and names[task.vcpu] == "sender"]
     sent = [sum(woken == DOM0 for _, woken in sample.actions) for task in timers for sample in task.samples]
@@ -112,16 +137,16 @@ def test_a_driver_domain_that_preempts_its_sender_is_sent_all_of_a_burst(seed: s
 
 
 @pytest.mark.parametrize("seed", ["", "-2", "-3"])
-def test_a_driver_domain_acknowledges_before_what_waking_costs_it_is_over(seed: str, tmp_path: Path) -> None:
+def test_a_driver_domain_acknowledges_before_what_waking_costs_it_is_over(seed: str, scratch: Path) -> None:
     """It wakes who sent something 8.3 to 8.8 us after its turn began, and goes on for 43 us: that one waits for it."""
-    of, _ = answering(f"xen4.17-credit2-asks-default{seed}", tmp_path)
+    of, _ = answering(f"xen4.17-credit2-asks-default{seed}", scratch)
     first_ns, last_ns = of.waking[DOM0]
     assert first_ns == pytest.approx(8.5 * US, abs=0.5 * US)
     assert 20 * US < last_ns < 32 * US
 
 
-def test_what_threads_pass_on_is_acknowledged_by_interrupts(tmp_path: Path) -> None:
-    of, names = answering("xen4.17-credit2-asks-default", tmp_path)
+def test_what_threads_pass_on_is_acknowledged_by_interrupts(scratch: Path) -> None:
+    of, names = answering("xen4.17-credit2-asks-default", scratch)
     first = {
         (names[task.vcpu], names[sender])
         for task in of.tasks

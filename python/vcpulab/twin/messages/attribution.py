@@ -28,8 +28,8 @@ Assumed."""
 _RECEIVED_MOST = 16
 """The largest number of messages of a turn. More are an artifact of the estimation: they would be sent on, and come
 back. Assumed."""
-_PASSES = 6
-"""The number of passes. It is fixed: convergence is not tested. In two recordings of request loops nothing changes
+_PASSES_MOST = 6
+"""The largest number of passes. Beliefs may alternate for ever. In two recordings of request loops nothing changes
 after the third pass."""
 
 
@@ -48,9 +48,26 @@ def attributed(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Beli
     }
     in_time = sorted((ended, vcpu, turn) for vcpu, each in beliefs.items() for turn, ended in enumerate(each.ended))
     order = [(vcpu, turn) for _, vcpu, turn in in_time]
-    for _ in range(_PASSES):
-        beliefs = _pass(beliefs, order)
+    for _ in range(_PASSES_MOST):
+        before, beliefs = beliefs, _pass(beliefs, order)
+        if all(_is_settled(before[vcpu], each) for vcpu, each in beliefs.items()):
+            break
     return beliefs
+
+
+def _is_settled(before: Beliefs, after: Beliefs) -> bool:
+    """`True`: a pass has changed nothing that it estimates; everything else is recorded, or follows from `by_timer`."""
+    return (
+        before.by_timer == after.by_timer
+        and before.received == after.received
+        and before.inferred_sends == after.inferred_sends
+        and before.frequent_kinds == after.frequent_kinds
+        and before.costs == after.costs
+        and before.clean == after.clean
+        and before.saves == after.saves
+        and before.has_long_timer == after.has_long_timer
+        and before.parts == after.parts
+    )
 
 
 def _pass(beliefs: Mapping[Vcpu, Beliefs], order: Iterable[tuple[Vcpu, int]]) -> dict[Vcpu, Beliefs]:
@@ -58,7 +75,9 @@ def _pass(beliefs: Mapping[Vcpu, Beliefs], order: Iterable[tuple[Vcpu, int]]) ->
     beliefs = _attribution(beliefs, order)
     beliefs = {vcpu: _with_costs(each) for vcpu, each in beliefs.items()}
     beliefs = {vcpu: replace(each, parts=parts(each, beliefs)) for vcpu, each in beliefs.items()}
-    return _seen({vcpu: _with_timers(each, beliefs) for vcpu, each in beliefs.items()})
+    timed = {vcpu: _with_timers(each, beliefs) for vcpu, each in beliefs.items()}
+    # Nothing else decides what wake-ups show.
+    return timed if all(timed[vcpu].by_timer == each.by_timer for vcpu, each in beliefs.items()) else _seen(timed)
 
 
 def _linked(beliefs: Mapping[Vcpu, Beliefs], links: Set[Link]) -> dict[Vcpu, Beliefs]:
