@@ -91,6 +91,24 @@ def test_other_limits_freeze_nobody_else(vm: dict[str, Any]) -> None:
     assert "vm-quota-freezes" not in on(scenario({"vm": vm}, pcpus=4))
 
 
+def served(quota_us: int) -> vcpulab.Scenario:
+    """A VM whose vCPUs are all busy, and whose vhost thread needs CPU time beside them."""
+    vm = {"vcpus": 4, "nic": {}, "app": [{**WEB, "workers": 32}, {"kind": "hog", "instance": 4}]}
+    return scenario({"vm": {**vm, "global_quota_us": quota_us}}, asked(1000, "vm"), pcpus=8)
+
+
+def test_a_quota_that_leaves_nothing_for_the_threads_beside_its_vcpus() -> None:
+    it = served(400_000)
+    found = on(it)["vm-quota-freezes"]
+    assert "its quota of 4.00 pCPUs is no more than its 4 vCPUs use, and its vhost thread needs" in found.reason
+    assert found.changes["domain.vm.vcpu_quota_us"] == 100_000
+    explained = str(explain(it, "users.response_p99 < 1ms", effort=Effort(replications=2)))
+    assert "quota-throttles" in explained
+    assert "setvcpus" not in explained
+    assert fixed(it, found)["users.response_p99"].mean < 0.9 * vcpulab.run(it)["users.response_p99"].mean
+    assert "vm-quota-freezes" not in on(served(500_000))
+
+
 def test_a_service_that_its_quota_throttles() -> None:
     it = scenario({"web": web(vcpu_quota_us=20_000)}, asked(300))
     found = on(it)["quota-throttles"]

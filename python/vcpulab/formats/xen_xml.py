@@ -28,7 +28,7 @@ def read_xen_xml(path: str | PathLike[str]) -> list[Config]:
             settings["cpu_weight"] = machine.shares
         limits = [f"{param} = {value}" for param, value in machine.params.items() if value > 0]
         pins = {"emulatorpin": machine.emulator_pin, "memory on nodes": machine.memory_nodes}
-        places = [f"{what} {cpus}" for what, cpus in pins.items() if cpus is not None]
+        places = [f"{setting} {cpus}" for setting, cpus in pins.items() if cpus is not None]
         omitted = [*limits, *places, *machine.omitted]
         configs.append(Config(machine.name, machine.number, settings, omitted))
     return configs

@@ -11,7 +11,7 @@ from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
-from vcpulab.scenario.threads import polls_us
+from vcpulab.scenario.threads import host_threads, polls_us
 from vcpulab.scenario.units import spans
 
 VCPUS_PER_PCPU = 16
@@ -22,6 +22,8 @@ QUOTA_LEAST_US = 1_000
 """The least quota that libvirt and the kernel accept."""
 SLICE_US = 5_000
 """The default of `bandwidth_slice_us`, the time that a pCPU takes from a group's quota at once."""
+MOST_PERIODS = 0.5
+"""The fraction of the periods above which a used-up quota is no exception."""
 LIGHT = 0.5
 """The fraction of the weight of the vCPUs that it waits behind below which a vCPU is light. Assumed."""
 MILDER = (4, 16)
@@ -44,8 +46,9 @@ def vm_quota_freezes(host: Host) -> Iterator[Finding]:
     for each vCPU, some vCPUs get nothing.
 
     Evidence: The VM has several vCPUs, uses more than {NEAR_FULL:.0%} of its quota, and its vCPUs wait for more than
-    {FEW_WAITS:.0%} of the time. The finding contains the share of periods in which the quota is used up, like
-    `nr_throttled`.
+    {FEW_WAITS:.0%} of the time. If the quota is as large as its vCPUs alone can use, but the threads that serve the VM
+    need a part of it, it is used up in more than {MOST_PERIODS:.0%} of the periods instead. The finding contains the
+    share of periods in which the quota is used up, like `nr_throttled`.
 
     Silent: No finding if the VM needs less than its quota, or if another limit improves nothing.
 
@@ -59,12 +62,22 @@ def vm_quota_freezes(host: Host) -> Iterator[Finding]:
     for domain in host.machines:
         vcpus, quota = host.domains[domain].vcpus, host.value(domain, "global_quota_us") or -1
         period = host.value(domain, "global_period_us") or 1
-        if quota < 0 or vcpus < 2 or quota >= vcpus * period:
-            continue
-        share = quota / period
-        if host.gotten(domain) < NEAR_FULL * 100 * share or host.mean_waited(domain) < FEW_WAITS:
+        if quota < 0 or vcpus < 2 or host.gotten(domain) < NEAR_FULL * 100 * quota / period:
             continue
         path = of_domain(domain, "global_quota_us")
+        if quota >= vcpus * period:
+            threads = serving(host, domain)
+            if threads and host.throttled(domain) > MOST_PERIODS:
+                reason = (
+                    f"its quota of {number(quota / period)} pCPUs is no more than its {vcpus} vCPUs use, and its "
+                    f"{in_short(threads)} needs a part of it: it is used up in {100 * host.throttled(domain):.0f} % of "
+                    "the periods, and the whole VM then stands still until the next one"
+                )
+                fixes = same_sum(host, domain)
+                yield Finding(path, reason, fixes[0], otherwise=tuple(fixes[1:]))
+            continue
+        if host.mean_waited(domain) < FEW_WAITS:
+            continue
         frozen = (period - quota / min(vcpus, host.scenario.host.pcpus)) / 1000
         reason = (
             f"its {vcpus} vCPUs share {number(quota / 1000)} ms in every {number(period / 1000)} ms: all at work, they "
@@ -76,6 +89,12 @@ def vm_quota_freezes(host: Host) -> Iterator[Finding]:
             reason += f"; and {number(quota / 1000)} ms are less than a slice for each of them"
         fixes = same_sum(host, domain)
         yield Finding(path, reason, fixes[0], otherwise=tuple(fixes[1:]))
+
+
+def serving(host: Host, domain: str) -> list[str]:
+    """The kinds of the threads that serve a VM and count for its quota."""
+    kinds = [thread.kind for thread in host_threads(host.scenario.model) if thread.domain == domain]
+    return ["I/O thread" if kind == "iothread" else f"{kind} thread" for kind in kinds]
 
 
 def same_sum(host: Host, domain: str) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from vcpulab.advice.lint.causes import capacity, limits, outside, pinning, reser
 from vcpulab.advice.lint.held import cause
 
 _ORDER = (
+    "quota-throttles",
     "too-few-vcpus",
     "tasks-fill-vcpus",
     "capacity-exceeded",
@@ -13,7 +14,6 @@ _ORDER = (
     "outside-client",
     "null-overcommitted",
     "cap-throttles",
-    "quota-throttles",
     "reservation-too-small",
     "reservation-period-too-long",
     "pinned-together",

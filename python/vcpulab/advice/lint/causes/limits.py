@@ -3,7 +3,7 @@
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.held import LATE_IS, Held, cause  # noqa: F401 - pages of the rules
 from vcpulab.advice.lint.host import IDLE, Finding, of_domain
-from vcpulab.advice.lint.kvm import same_sum
+from vcpulab.advice.lint.kvm import MOST_PERIODS, same_sum, serving
 from vcpulab.results.statistics import number
 
 
@@ -42,22 +42,25 @@ def _throttled(held: Held) -> Finding | None:
     pCPUs idle. For the quota of a whole VM see also `vm-quota-freezes`.
 
     Evidence: The domain gets more than {NEAR_FULL:.0%} of its quota, or one of its vCPUs gets as much of the quota for
-    each vCPU. A service is late at a response p99 {LATE_IS}.
+    each vCPU. Its vCPUs wait, or the quota of the whole VM is used up in more than {MOST_PERIODS:.0%} of the periods. A
+    service is late at a response p99 {LATE_IS}.
 
     Silent: No finding if no service is late: the quota then does its job.
 
     Fix: Replace a quota for the whole VM by the same sum for each vCPU, or by one with shorter periods. If the service
-    stays late, triple the quota, to at most all of its vCPUs.
+    stays late, triple the quota, to at most all of its vCPUs and the threads that serve it.
 
     Schedulers: `linux-cfs`, `linux-eevdf`.
 
     Sources: Linux's `Documentation/scheduler/sched-bwc`; libvirt's domain XML, `cputune`.
     """
     host, domain = held.host, held.domain
-    if not held.waits:
-        return None
     table = host.domains[domain]
     of_all, of_each = (host.quota_of(domain, part) for part in ("global", "vcpu"))
+    # A VM that stands still for a short time in each period waits for little of the time, and its guest for longer.
+    stands_still = held.station.kind == "guest vCPU" and of_all and host.throttled(domain) > MOST_PERIODS
+    if not held.waits and not stands_still:
+        return None
     if of_all and host.gotten(domain) >= NEAR_FULL * of_all:
         part, size = "global", f"{number(of_all / 100)} pCPUs"
     elif of_each and host.most_gotten(domain) >= NEAR_FULL * of_each:
@@ -65,7 +68,8 @@ def _throttled(held: Held) -> Finding | None:
     else:
         return None
     path = of_domain(domain, f"{part}_quota_us")
-    top = (host.value(domain, f"{part}_period_us") or 1) * (table.vcpus if part == "global" else 1)
+    threads = table.vcpus + len(serving(host, domain)) if part == "global" else 1
+    top = (host.value(domain, f"{part}_period_us") or 1) * threads
     larger = {path: min(top, 3 * table.params[f"{part}_quota_us"])}
     fixes = [*(same_sum(host, domain) if part == "global" and table.vcpus > 1 else []), larger]
     idle = host.idle_of(held.pcpus)
