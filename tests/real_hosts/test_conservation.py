@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from support import ROOT, Vcpulab
-from vcpulab.errors import RequestError
+from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.conservation import Share, _in_other_orders
 from vcpulab.twin.twin import Twin
@@ -212,6 +212,16 @@ def test_a_recording_that_leaves_most_time_to_nobody_is_refused(command: Vcpulab
     assert "record without --filter" in refused.stderr
     assert (refused.returncode, out.exists()) == (2, False)
     assert "is filtered" in command("twin", "score", str(tmp_path)).stderr
+
+
+def test_what_no_twin_has_is_a_problem_of_the_recording(tmp_path: Path) -> None:
+    """The twin's own text, whose lines nobody has, is not named."""
+    host(tmp_path, [Thread(100, "CPU 0/KVM", SPAN_NS, 0), Thread(101, "CPU 0/KVM", SPAN_NS, 0)])
+    (tmp_path / "cpus.txt").write_text("# CPU,Core,Socket,Node\n" + "".join(f"{cpu},{cpu},0,0\n" for cpu in range(513)))
+    with pytest.raises(ScenarioError, match=r"^\S+: host\.pcpus: found `513`") as caught:
+        _ = Twin(tmp_path).scenario
+    assert str(tmp_path) in str(caught.value)
+    assert "<twin>" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("weights", "gets"), [((100, 1000), "9"), ((100, 125), "45")])

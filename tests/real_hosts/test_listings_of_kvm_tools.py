@@ -351,3 +351,13 @@ def test_parameters_of_another_hypervisor_are_named(tmp_path: Path) -> None:
     _, notes = imported(tmp_path, web="Scheduler      : credit\nweight         : 512\ncap            : 50\n")
     assert "web: no field of a scenario says weight = 512, which `virsh schedinfo` has of another hypervisor" in notes
     assert "cap = 50" in notes
+
+
+def test_the_name_of_a_thread_may_be_inside_a_row(tmp_path: Path) -> None:
+    """By `ps -eLo tid,pid,comm,ni,cgroup:60,args`."""
+    heading = f"{'TID':>7} {'PID':>7} {'COMMAND':15} {'NI':>3} {'CGROUP':60} COMMAND\n"
+    row = f"{{:7d}} {7:7d} {{:15}} {-20:3d} {'0::/machine.slice/a.scope':60} /usr/bin/qemu-system-x86_64 -name web_1\n"
+    threads = row.format(7, "qemu-kvm") + row.format(8, "CPU 0/KVM") + row.format(9, "CPU 1/KVM")
+    scenario, _ = imported(tmp_path, threads=heading + threads)
+    web = scenario["domain"]["web_1"]
+    assert (web["vcpus"], web["nice"]) == (2, -20)

@@ -1,6 +1,6 @@
 """Threads as `ps -eLo pid,tid,cgroup:512,comm:20,args` lists them, also with other columns and in another order.
 
-The columns that hold blanks, the thread's name and the command line, must be the last ones.
+The column of the command line must be the last one. A thread's name, which may hold blanks, is as wide as its column.
 """
 
 import re
@@ -11,6 +11,7 @@ from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import lines_of
 
 _TID = ("TID", "LWP", "SPID")
+_TEXTS = ("COMMAND", "CMD")
 _ROWS_MAX = 200_000
 DEADLINE = "deadline"
 """`SCHED_DEADLINE`, which no scenario has."""
@@ -61,7 +62,7 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
     """
     threads: list[Thread] = []
     columns: list[str] = []
-    name_width = 0
+    heading, name_width = "", 0
     for number, line in lines_of(path):
         words = line.split()
         if not columns:
@@ -74,13 +75,20 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
             continue
         if not words:
             continue
-        texts = sum(column in ("COMMAND", "CMD") for column in columns)
-        cells = line.split(maxsplit=len(columns) - texts)
-        row = dict(zip(columns, cells, strict=False))
+        texts = sum(column in _TEXTS for column in columns)
+        inside = _name_inside(columns)
+        if inside is None:
+            plain = columns[: len(columns) - texts]
+            cells = line.split(maxsplit=len(plain))
+            text = cells[-1] if len(cells) > len(plain) else ""
+            name, args = _texts(text, texts, name_width)
+        else:
+            plain = [column for position, column in enumerate(columns[:-1]) if position != inside]
+            cells, name, args = _around_name(line, heading, inside, len(plain))
+        row = dict(zip(plain, cells, strict=False))
         tid = next((row[column] for column in _TID if column in row), "")
         if not all(re.fullmatch(r"\d{1,10}", text) for text in (row.get("PID", ""), tid)):
             raise wrong(str(path), number, line, " ".join(columns))
-        name, args = _texts(cells[-1] if len(cells) > len(columns) - texts else "", texts, name_width)
         group, version = _group(row.get("CGROUP", ""))
         policy = _POLICIES.get(row.get("CLS") or row.get("POL") or row.get("SCH") or "", "other")
         priority, nice = (_number(row.get(column, "")) for column in ("RTPRIO", "NI"))
@@ -88,6 +96,41 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
         if len(threads) > _ROWS_MAX:
             raise wrong(str(path), number, "more threads", f"at most {_ROWS_MAX}")
     return threads
+
+
+def _name_inside(columns: list[str]) -> int | None:
+    """The position of a thread's name between other columns; `None`: it is at the end, or not listed.
+
+    Examples:
+        >>> _name_inside(["PID", "COMMAND", "TID", "COMMAND"]), _name_inside(["PID", "TID", "COMMAND", "COMMAND"])
+        (1, None)
+    """
+    inside = [position for position, column in enumerate(columns[:-2]) if column in _TEXTS]
+    return inside[0] if inside and columns[inside[0] + 1] not in _TEXTS else None
+
+
+def _around_name(line: str, heading: str, inside: int, plain_count: int) -> tuple[list[str], str, str]:
+    """The cells but for the texts, the thread's name, and the command line, of a row with the name inside.
+
+    Args:
+        line: the row.
+        heading: the line with the names of the columns, which tells where the name is.
+        inside: the position of the name.
+        plain_count: the number of columns that hold no blanks.
+
+    Examples:
+        >>> _around_name(" 12 CPU 0/KVM    13 /usr/bin/kvm -m 1", "PID COMMAND     TID COMMAND", 1, 2)
+        (['12', '13'], 'CPU 0/KVM', '/usr/bin/kvm -m 1')
+    """
+    starts = [match.start() for match in re.finditer(r"\S+", heading)]
+    begin, end = starts[inside], starts[inside + 1]
+    # Numbers are right below the name of their column, or begin before it.
+    while begin < end <= len(line) and not line[end - 1].isspace():
+        end -= 1
+    before = line[:begin].split()
+    after = line[end:].split(maxsplit=plain_count - inside)
+    args = after[-1] if len(after) > plain_count - inside else ""
+    return [*before, *after[: plain_count - inside]], line[begin:end].strip(), args
 
 
 def _number(cell: str) -> int:

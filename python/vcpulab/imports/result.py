@@ -1,12 +1,11 @@
 """The end of every import of listings: a scenario file with its notes, or an error that names the listings."""
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from vcpulab.errors import ScenarioError
-from vcpulab.scenario.problems import Problem
+from vcpulab.scenario.problems import without_lines
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.toml_text import comment, toml
 
@@ -53,34 +52,4 @@ def made(
     try:
         return Made(Scenario.from_toml(text, command, folder=folder).text, once)
     except ScenarioError as error:
-        raise _of_listings(error.problems, files or {}) from None
-
-
-def _of_listings(problems: Sequence[Problem], files: Mapping[str, Sequence[Path]]) -> ScenarioError:
-    """The problems, each with the listings that name its domain."""
-    placed: list[Problem] = []
-    texts = []
-    for problem in problems:
-        sources = files.get(_domain_of(problem["field"] or ""), ())
-        file = ", ".join(dict.fromkeys(map(str, sources)))
-        placed.append({**problem, "file": file, "line": None, "column": None})
-        parts = [part for part in (file, problem["field"], problem["message"]) if part]
-        texts.append(": ".join(parts) + (f"\n  hint: {problem['hint']}" if problem["hint"] else ""))
-    error = ScenarioError("\n".join(texts))
-    error.problems = placed
-    return error
-
-
-def _domain_of(field: str) -> str:
-    """The domain of a field's path; empty: it is of no domain.
-
-    Examples:
-        >>> _domain_of("domain.web.cap"), _domain_of('domain."a.b".cap'), _domain_of("host.pcpus")
-        ('web', 'a.b', '')
-    """
-    try:
-        table = tomllib.loads(f"{field} = 0")
-    except tomllib.TOMLDecodeError:
-        return ""
-    domains = table.get("domain")
-    return next(iter(domains), "") if isinstance(domains, dict) else ""
+        raise without_lines(error.problems, files or {}) from None

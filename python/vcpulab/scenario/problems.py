@@ -1,8 +1,11 @@
 """The problems of a scenario, as data."""
 
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypedDict
 
+from vcpulab.errors import ScenarioError
 from vcpulab.scenario.names import grouped
 
 _ALIKE_MOST = 3
@@ -40,3 +43,38 @@ def line_of(problem: Problem) -> str:
         place += f": {problem['field']}"
     hint = f"\n  hint: {problem['hint']}" if problem["hint"] else ""
     return f"{place}: {problem['message']}{hint}"
+
+
+def without_lines(problems: Sequence[Problem], files: Mapping[str, Sequence[Path]]) -> ScenarioError:
+    """The error on a text that nobody has: its problems, each with the listings that name its domain, and no line.
+
+    Args:
+        problems: the problems.
+        files: the listings by domain; by an empty name: those of the rest, and of domains that no file names.
+    """
+    placed: list[Problem] = []
+    texts = []
+    for problem in problems:
+        sources = files.get(_domain_of(problem["field"] or ""), files.get("", ()))
+        file = ", ".join(dict.fromkeys(map(str, sources)))
+        placed.append({**problem, "file": file, "line": None, "column": None})
+        parts = [part for part in (file, problem["field"], problem["message"]) if part]
+        texts.append(": ".join(parts) + (f"\n  hint: {problem['hint']}" if problem["hint"] else ""))
+    error = ScenarioError("\n".join(texts))
+    error.problems = placed
+    return error
+
+
+def _domain_of(field: str) -> str:
+    """The domain of a field's path; empty: it is of no domain.
+
+    Examples:
+        >>> _domain_of("domain.web.cap"), _domain_of('domain."a.b".cap'), _domain_of("host.pcpus")
+        ('web', 'a.b', '')
+    """
+    try:
+        table = tomllib.loads(f"{field} = 0")
+    except tomllib.TOMLDecodeError:
+        return ""
+    domains = table.get("domain")
+    return next(iter(domains), "") if isinstance(domains, dict) else ""

@@ -9,11 +9,12 @@ from typing import Any
 from vcpulab import _engine
 from vcpulab import formats as recordings
 from vcpulab._work.progress import Progress
-from vcpulab.errors import RequestError
+from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.formats import Recording
 from vcpulab.hosts.kernel_rules import POLICIES
 from vcpulab.hosts.kvm_host import LISTER
 from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
+from vcpulab.scenario.problems import without_lines
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import toml_text
 from vcpulab.twin import decision_costs
@@ -156,7 +157,10 @@ def make(
     head = [*_head(sources.trace.name, summary, demands, used, events), *explanations, *notes]
     commented = "".join(f"# {line}\n" for line in head) + "\n" + toml_text.document(document)
     absent_ns = {vcpu: history.first_ns for vcpu, history in demands.turns.items()} if sources.of_linux else {}
-    return Made(Scenario.from_toml(commented, "<twin>"), commented, notes, absent_ns)
+    try:
+        return Made(Scenario.from_toml(commented, "<twin>"), commented, notes, absent_ns)
+    except ScenarioError as error:
+        raise without_lines(error.problems, {"": [sources.trace]}) from None
 
 
 def _costs(demands: Demands, used: str) -> dict[str, int]:
