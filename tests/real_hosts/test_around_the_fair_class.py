@@ -1,11 +1,13 @@
 """Imports of what surrounds fair threads: isolated CPUs, limits of real-time threads, the topology that guests know."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kvm_imports import imported, vm
 from vcpulab import Scenario, run
+from vcpulab.hypervisors.commands import commands
 
 LSCPU = "# CPU,Core,Socket,Node\n" + "".join(f"{cpu},{cpu},0,0\n" for cpu in range(8))
 SLICE = "/sys/fs/cgroup/machine.slice"
@@ -70,6 +72,20 @@ def test_isolation_that_does_not_hold_is_a_note(listing: str, note: str, tmp_pat
     scenario, notes = imported(tmp_path, linux=listing, lscpu=LSCPU, vms=vm("web", 3))
     assert "isolated_cpus" not in scenario["host"]
     assert note in notes
+
+
+@pytest.mark.parametrize("toolstack", ["libvirt", "proxmox", "cgroup"])
+def test_a_host_with_isolated_cpus_is_set_up_from_the_beginning(toolstack: Any) -> None:
+    """VMs on the CPUs that are left need no pinning; one that is pinned elsewhere does."""
+    text = """
+        host = { hypervisor = "kvm", profile = "generic", pcpus = 4, scheduler = "linux-eevdf", isolated_cpus = "2-3" }
+        domain.web = { app = [{ kind = "hog" }] }
+        domain.rt = { affinity = "3", app = [{ kind = "hog" }] }
+    """
+    typed = "\n".join(step.text for step in commands(Scenario.from_toml(text), toolstack))
+    assert "isolcpus=2-3" in typed
+    assert "rt" in typed
+    assert "web" not in typed
 
 
 # ---- real-time threads ----

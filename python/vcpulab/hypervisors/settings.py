@@ -706,11 +706,10 @@ def _without_isolation(
     usual, usual_before = _usual_affinity(new.host), "all" if old is None else _usual_affinity(old.host)
     if usual == usual_before:
         return domain, was
-    before = was or model.Domain({})
     fields = [
         field
         for field in ("affinity", "emulator_affinity", "iothread_affinity")
-        if getattr(domain, field) == usual and getattr(before, field) == usual_before
+        if getattr(domain, field) == usual and (was is None or getattr(was, field) == usual_before)
     ]
     unpinned = dict.fromkeys(fields, "all")
     earlier = None if was is None else model.Domain({**was.fields, **unpinned})
