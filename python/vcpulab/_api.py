@@ -201,6 +201,7 @@ def tune(
     """
     require("optuna", "tune")
     from vcpulab.advice.capacity.service_alone import alone
+    from vcpulab.advice.rule_fixes import with_fixes
     from vcpulab.advice.tuning import goals as goals_of
     from vcpulab.advice.tuning import prices
     from vcpulab.advice.tuning.answer import Tuning
@@ -212,7 +213,7 @@ def tune(
     from vcpulab.advice.tuning.search import REPLICATIONS as OF_EACH
     from vcpulab.advice.tuning.search import Search
     from vcpulab.advice.tuning.sensitivity import sensitivity as tried
-    from vcpulab.advice.tuning.widening import shared, widened
+    from vcpulab.advice.tuning.widening import shared
 
     check_optional(trials=trials)
     effort = stated("tune", effort, replications=replications, seconds=seconds, seed=seed, jobs=jobs)
@@ -227,9 +228,7 @@ def tune(
     by_hand = bool(vary or only)
     domains = [*concerned(wanted), *(objective.address.domain for objective in missed)]
     search = Search(
-        shared(search_space, domains)
-        if by_hand
-        else widened(search_space, domains, [objective.address.domain for objective in missed]),
+        shared(search_space, domains) if by_hand else with_fixes(search_space, wanted, missed, jobs=effort.jobs),
         wanted,
         slos,
         seed=scenario.seed if effort.seed is None else effort.seed,

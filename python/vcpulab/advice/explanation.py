@@ -13,14 +13,13 @@ from vcpulab._work.progress import Progress
 from vcpulab.advice.attempts import NOTHING, Attempts, attempts
 from vcpulab.advice.capacity.occupancy import stations, with_servers
 from vcpulab.advice.capacity.service_alone import Alone, alone
+from vcpulab.advice.concerning import concerning
 from vcpulab.advice.explanation_document import FOLLOWED
 from vcpulab.advice.explanation_document import document as document_of
 from vcpulab.advice.guest_tasks import vcpus_of
 from vcpulab.advice.lateness import Late
-from vcpulab.advice.lint import drivers, rules
-from vcpulab.advice.lint.catalogue import findings, first_by_path, settings
-from vcpulab.advice.lint.held_back import causes_of
-from vcpulab.advice.lint.host import Finding, Host, measured, of_pool, with_effort
+from vcpulab.advice.lint.catalogue import findings
+from vcpulab.advice.lint.host import Finding, Host, measured, with_effort
 from vcpulab.advice.lint.lint import Advice, as_data, tried
 from vcpulab.advice.verdicts import Costly, NotFound, Proven, Verdict, in_words
 from vcpulab.errors import Interrupted
@@ -31,7 +30,7 @@ from vcpulab.results.request_path import Path, is_followed, paths, typical
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import grouped, in_short
-from vcpulab.scenario.scenario import Scenario, split
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import in_short as in_short_settings
 from vcpulab.scenario.threads import HOST, host_threads
 from vcpulab.show.answer import Answer
@@ -332,7 +331,7 @@ def _of_metrics(host: Host, named: Sequence[Address], limits: Sequence[Slo]) -> 
         late_app = Late(address.thing, address.domain, f"{address} is {value or 'undefined'} {address.unit}")
         explained.append(_explained(host, late_app, address.name, of_slo.get(address.name)))
         hurts += [] if explained[-1].met else [late_app]
-    return explained, _concerning(host, hurts)
+    return explained, concerning(host, hurts)
 
 
 def _excess(host: Host, address: Address, slo: Slo | None) -> float:
@@ -359,33 +358,6 @@ def _first_of_each(late_apps: Sequence[Late]) -> Iterator[Late]:
     for late_app in late_apps:
         first.setdefault(late_app.domain, late_app)
     yield from first.values()
-
-
-def _concerning(host: Host, late_apps: Sequence[Late]) -> list[Finding]:
-    """The findings on the domains of late applications: their own faults, causes of delay, and faults on the path."""
-    domains = {late_app.domain for late_app in late_apps}
-    way = set(with_servers(host.scenario.domains, domains))
-    # A fault of a pool is a fault of the domains in it.
-    pools = {host.domains[domain].pool for domain in way}
-    places = [["domain", domain] for domain in domains] + [split(of_pool(pool, "scheduler"))[:-1] for pool in pools]
-    themselves = (
-        finding
-        for finding in settings(host, rules.rule)
-        if any(split(finding.path)[: len(place)] == place for place in places)
-    )
-    serving = (finding for finding in settings(host, drivers.rule) if _domain_of(finding.path) in way)
-    rest = (
-        finding
-        for finding in settings(host)
-        if any(_domain_of(path) in way for path in (finding.path, *finding.changes))
-    )
-    return first_by_path(themselves, serving, causes_of(host, late_apps), rest)
-
-
-def _domain_of(path: str) -> str | None:
-    """The domain of a path; `None`: the path is not of a domain."""
-    kind, *name = split(path)[:2]
-    return name[0] if kind == "domain" and name else None
 
 
 def _explained(host: Host, late_app: Late, name: str, limit: Slo | None) -> Explained:

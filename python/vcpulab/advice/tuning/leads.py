@@ -1,8 +1,8 @@
-"""The first candidates: one changed parameter each, the goal's own domains first, mild changes first.
+"""The first candidates: one changed parameter each, fixes of rules first, mild changes first.
 
-Next are the parameters of the domains that serve the goal's, of the host, and of the domains that keep them waiting;
-then other schedulers. The bottleneck of the goal's domains decides which of their parameters is first. The search
-continues from the best of these candidates.
+Next are the parameters of the goal's own domains, of the domains that serve these, of the host, and of the domains that
+keep them waiting; then other schedulers. The bottleneck of the goal's domains decides which of their parameters is
+first. The search continues from the best of these candidates.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,9 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
     elsewhere = (
         parameter for parameter in order if split(parameter.name)[-1] in places and split(parameter.name)[0] == "host"
     )
-    picked = [(parameter, index) for parameter in elsewhere for index in _steps(parameter, True)]
+    fixes = (parameter for parameter in order if parameter.by_rule)
+    picked = [(parameter, index) for parameter in fixes for index in _steps(parameter, True)]
+    picked += [(parameter, index) for parameter in elsewhere for index in _steps(parameter, True)]
     on_host = [parameter for parameter in order if split(parameter.name)[0] == "host"]
     for names, upward in ((own, True), (servers, True), (blamed, False)):
         if not upward:

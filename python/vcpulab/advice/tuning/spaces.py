@@ -40,6 +40,8 @@ class Parameter:
     """Is the parameter searched if the user names none?"""
     paths: tuple[str, ...] = ()
     """Paths of the fields that it sets in alike domains; empty: only `name`."""
+    by_rule: bool = False
+    """Are the options fixes of a rule of lint, which are tried first?"""
 
     @property
     def key(self) -> str:
