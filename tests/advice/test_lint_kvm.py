@@ -343,3 +343,115 @@ def test_weights_are_offered_up_to_the_greatest_that_the_host_takes(cgroups: int
     assert max(weights) == most
     for weight in weights:
         it.change({"domain.web.weight": weight})
+
+
+# ---- causes beside the late VM ----
+
+
+def test_the_weight_of_a_slice_decides_beside_other_slices() -> None:
+    """The VM has a hundred times the weight of the others, and is alone in a light slice."""
+    gold, batch = "machine.slice/machine-gold.slice", "machine.slice/machine-batch.slice"
+    domains = {
+        "erp": web(request_cpu="4ms", weight=10_000, cgroup=gold),
+        **{f"batch{number}": busy(cgroup=batch) for number in range(3)},
+    }
+    late = scenario(domains, asked(150, "erp"), {batch: {"weight": 400}}, pcpus=1)
+    found = on(late)["slice-outweighed"]
+    path = f'cgroup."{gold}".weight'
+    assert found.path == path
+    assert f"outside of the slice {gold}: it weighs 100 beside {batch} (400)" in found.reason
+    explained = explain(late, "users.response_p95 < 80ms", effort=Effort(replications=2))
+    assert explained.verdict is None
+    assert [fix.finding.rule for fix in explained.advice if fix.keeps] == ["slice-outweighed"]
+
+
+def test_the_weight_of_a_slice_is_no_cause_inside_of_it() -> None:
+    domains = {"web": web(request_cpu="4ms"), **{f"batch{number}": busy() for number in range(3)}}
+    found = on(scenario(domains, asked(150), pcpus=1))
+    assert "slice-outweighed" not in found
+    assert "waits-behind-equals" in found
+
+
+def test_a_host_thread_that_is_pinned_to_a_busy_pcpu_is_found() -> None:
+    domains = {"web": web(2, "200us", emulator_affinity="0"), "batch": busy(affinity="0", weight=10_000)}
+    late = scenario(domains, asked(800), pcpus=4)
+    found = on(late)["host-thread-pinned"]
+    assert found.changes == {"domain.web.emulator_affinity": "all"}
+    assert "the vhost thread of web waits" in found.reason
+    assert "it is pinned to pCPU 0, while 3 other pCPUs idle" in found.reason
+    p99 = [one["users.response_p99"].mean for one in (vcpulab.run(late), fixed(late, found), fixed(late, found, 1))]
+    assert max(p99[1:]) < 10 < p99[0]
+    assert "host-thread-pinned" not in on(scenario({**domains, "all": busy(4, weight=10_000)}, asked(800), pcpus=4))
+
+
+@pytest.mark.parametrize(
+    ("fields", "groups", "path"),
+    [
+        ({"idle": 1, "weight": 5000}, {}, "domain.web.idle"),
+        (
+            {"cgroup": "machine.slice/machine-web.slice"},
+            {"machine.slice/machine-web.slice": {"idle": True}},
+            'cgroup."machine.slice/machine-web.slice".idle',
+        ),
+    ],
+)
+def test_a_service_in_the_idle_class_is_found(fields: dict[str, Any], groups: dict[str, Any], path: str) -> None:
+    late = scenario({"web": web(**fields), "batch1": busy(), "batch2": busy(2)}, asked(150), groups)
+    found = on(late)["idle-class"]
+    assert list(found.changes) == [path]
+    assert "only when nothing else wants it" in found.reason
+    before, after = vcpulab.run(late)["users.throughput"].mean, fixed(late, found)["users.throughput"].mean
+    assert after > 140 > 3 * before
+
+
+def test_batch_vms_are_in_the_idle_class_on_purpose() -> None:
+    it = scenario({"web": web(2), "sim": busy(2, idle=1), "batch": busy(2)}, asked(1200))
+    assert "idle-class" not in on(it)
+
+
+def test_polls_that_never_end_in_a_block_count_against_a_quota() -> None:
+    """Each nap is shorter than the polling, so the vCPU has no wake-ups to count them by."""
+    naps = {"kind": "periodic", "run": "20us", "period": "200us"}
+    gateway = web(request_cpu="300us", vcpu_quota_us=60_000)
+    gateway["app"].append(naps)
+    late = scenario({"gateway": gateway}, asked(150, "gateway"), halt_poll_us=200)
+    found = on(late)["halt-polling-when-full"]
+    assert "gateway uses up its quota" in found.reason
+    assert fixed(late, found)["users.response_p95"].mean < 2 < vcpulab.run(late)["users.response_p95"].mean
+    assert "halt-polling-when-full" not in on(late.change({"host.halt_poll_us": 10}))
+
+
+@pytest.mark.parametrize(
+    ("domains", "groups", "rule", "path"),
+    [
+        (
+            {"web": web(2, "2ms"), "capture": busy(4, sched_policy="fifo")},
+            {},
+            "real-time-vcpus",
+            "domain.capture.sched_policy",
+        ),
+        (
+            {
+                **{name: web(1, "2ms", cgroup="machine.slice") for name in ("web", "mail", "wiki", "shop")},
+                "backup": busy(4, daemon=True, cgroup="system.slice"),
+                "reports": busy(4, cgroup="machine.slice"),
+            },
+            {"system.slice": {"weight": 1000}},
+            "machines-weigh-as-one",
+            'cgroup."machine.slice".weight',
+        ),
+    ],
+)
+def test_a_cause_in_a_neighbor_or_the_host_is_explained_and_tuned(
+    domains: dict[str, Any], groups: dict[str, Any], rule: str, path: str
+) -> None:
+    """The fix is of a neighbor, or of a control group; `explain`, `lint` and `tune` all know it."""
+    late = scenario(domains, asked(150), groups, pcpus=4)
+    assert on(late)[rule].path == path
+    explained = explain(late, "users.response_p99", effort=Effort(replications=2))
+    (fix,) = [fix for fix in explained.advice if fix.finding.rule == rule]
+    assert fix.helps
+    answer = vcpulab.tune(late, minimise="users.response_p99", trials=16, replications=2)
+    (parameter,) = [each for each in answer.space.parameters if each.name == path]
+    assert any(trial.picks[parameter.key] != parameter.now for trial in answer.result.tried)
+    assert answer.advised

@@ -36,6 +36,8 @@ WAITS = 0.25
 """The waiting fraction of the time above which a vCPU is held back. Assumed."""
 FEW_WAITS = 0.1
 """The waiting fraction of the time below which a vCPU has the CPU time that it needs. Assumed."""
+OF_WAITS = 10.0
+"""The share of a domain's waits, %, above which the domain that it waits for matters. Assumed."""
 IDLE = 0.1
 """The idle fraction of the time above which pCPUs have room. Assumed."""
 WAITS_MOSTLY = 0.5
@@ -48,6 +50,8 @@ GROUP_WEIGHT = 100
 """The default of `cpu.weight`."""
 XEN_WEIGHT_MAX = 65_535
 """The largest weight that Xen's toolstack takes."""
+_NEVER_HALT = ("hog", "spin")
+"""Kinds of applications without an end of their work."""
 LOCAL = 10
 """The distance of a node from itself: ACPI, System Locality Information Table."""
 
@@ -223,6 +227,19 @@ class Host:
         """The wake-ups of all vCPUs of a domain per second."""
         rows = self.run.df_domains().filter(domain=domain)
         return 1e9 * float(rows["wakeups"].sum()) / max(1.0, float(rows["elapsed_ns"].sum()))
+
+    def halts_per_s(self, domain: str) -> float:
+        """An estimate of the halts of all vCPUs of a domain per second, including those that end while they are polled.
+
+        A vCPU that polls does not block, so it has no wake-up; but each finished job or request may end in a halt.
+        """
+        ends = [
+            app.name
+            for app in apps(self.scenario)
+            if app.domain == domain and app.client is None and app.kind not in _NEVER_HALT
+        ]
+        finished = (self.run.get(f"{name}.throughput") for name in ends)
+        return max(self.wakeups_per_s(domain), sum(rate.mean for rate in finished if rate is not None))
 
     def behind_host(self, domain: str) -> float:
         """The share of a domain's waits that are for the KVM host's own threads, %."""

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
-from vcpulab.advice.lint.host import FEW_WAITS, GROUP_WEIGHT, IDLE, WAITS, Finding, Host, of_domain
+from vcpulab.advice.lint.host import FEW_WAITS, GROUP_WEIGHT, IDLE, OF_WAITS, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.results.statistics import number
@@ -30,8 +30,6 @@ MILDER = (4, 16)
 """The divisors of a weight that does harm, for further tries."""
 POLLED = 0.02
 """The fraction of the time above which useless polling matters. Assumed."""
-OF_WAITS = 10.0
-"""The share of a domain's waits, %, above which the domain that it waits for matters. Assumed."""
 
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
@@ -378,7 +376,7 @@ def halt_polling_when_full(host: Host) -> Iterator[Finding]:
     and the poll counts as CPU time: against quotas, against the thread on the same core, and against turbo.
 
     Evidence: Halt polling is on, and VMs wait for more than {FEW_WAITS:.0%} of the time. The pCPUs idle for less than
-    {IDLE:.0%} of it, and by the rate at which vCPUs block, useless polls may take more than {POLLED:.0%} of it.
+    {IDLE:.0%} of it, and by the rate at which vCPUs halt, useless polls may take more than {POLLED:.0%} of it.
     Alternatively, these are vCPUs of a VM that uses more than {NEAR_FULL:.0%} of its quota.
 
     Silent: No finding if turning polling off improves nothing.
@@ -392,7 +390,7 @@ def halt_polling_when_full(host: Host) -> Iterator[Finding]:
     polls = polls_us(host.scenario.host)
     waiting = [domain for domain in host.machines if host.mean_waited(domain) > FEW_WAITS]
     idle = host.idle_of(host.pcpus_of(POOL_0))
-    useless = {machine: host.wakeups_per_s(machine) * polls / 1e6 for machine in host.machines}
+    useless = {machine: host.halts_per_s(machine) * polls / 1e6 for machine in host.machines}
     limited = [
         machine
         for machine in waiting
@@ -403,8 +401,9 @@ def halt_polling_when_full(host: Host) -> Iterator[Finding]:
     if not polls or not waiting or not (full or limited):
         return
     path = "host.halt_poll_us"
+    uses = "uses up its quota" if len(limited) == 1 else "use up their quotas"
     cost = (
-        f"{in_short(limited)} use up a quota, for which that counts"
+        f"{in_short(limited)} {uses}, for which that counts"
         if not full
         else f"pCPUs idle for {100 * idle:.0f} % of the time and {in_short(waiting)} wait"
     )

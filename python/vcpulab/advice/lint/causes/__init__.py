@@ -1,6 +1,16 @@
 """The causes of late services, a module for each mechanism."""
 
-from vcpulab.advice.lint.causes import capacity, limits, outside, pinning, reservations, waking, weights  # noqa: F401 - declare causes
+from vcpulab.advice.lint.causes import (  # noqa: F401 - declare causes
+    capacity,
+    classes,
+    limits,
+    outside,
+    pinning,
+    reservations,
+    slices,
+    waking,
+    weights,
+)
 from vcpulab.advice.lint.held import cause
 
 _ORDER = (
@@ -14,13 +24,16 @@ _ORDER = (
     "outside-client",
     "null-overcommitted",
     "cap-throttles",
+    "idle-class",
     "reservation-too-small",
     "reservation-period-too-long",
+    "host-thread-pinned",
     "pinned-together",
     "pool-too-small",
     "ratelimit-too-long",
     "slice-too-long",
     "host-full",
+    "slice-outweighed",
     "waits-behind-equals",
     "late-in-its-period",
     "late-wake-ups",

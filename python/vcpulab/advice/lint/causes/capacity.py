@@ -59,7 +59,7 @@ def _tasks_fill_vcpus(held: Held) -> Finding | None:
 
     Silent: No finding if no service is late, or if all vCPUs are full: see `capacity-exceeded` and `too-few-vcpus`.
 
-    Fix: No scheduler setting helps. Split the work into more tasks, or reduce it.
+    Fix: The rule proposes no setting. Split the work into more tasks, or reduce it.
 
     Schedulers: All.
 
@@ -107,7 +107,7 @@ def _capacity_exceeded(held: Held) -> Finding | None:
 
     Silent: No finding if no service is late, or if other domains use the pCPUs.
 
-    Fix: No scheduler setting helps. Reduce the load, or add CPUs.
+    Fix: The rule proposes no setting. Reduce the load, or add CPUs.
 
     Schedulers: All.
 
@@ -159,8 +159,8 @@ def _host_thread_full(held: Held) -> Finding | None:
 
     Silent: No finding if no service is late, or if the thread waits for a pCPU: other rules cover that.
 
-    Fix: No scheduler setting helps. Give the device more queues (`<driver queues='N'/>`, an I/O thread for each disk),
-    or reduce the load.
+    Fix: The rule proposes no setting. Give the device more queues (`<driver queues='N'/>`, an I/O thread for each
+    disk), or reduce the load.
 
     Schedulers: All of KVM hosts.
 
@@ -228,7 +228,8 @@ def _host_full(held: Held) -> Finding | None:
     take the time that is left, and a weight helps. No finding if the service uses less than its weight entitles it to:
     see `late-wake-ups`.
 
-    Fix: No scheduler setting helps all domains. Reduce the load or the number of domains, or add pCPUs.
+    Fix: The rule proposes no setting, since weights only decide which domain waits. Reduce the load or the number of
+    domains, or add pCPUs.
 
     Schedulers: All that share pCPUs.
 

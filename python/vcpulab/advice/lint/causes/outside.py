@@ -16,7 +16,7 @@ def _outside_disk(held: Held) -> Finding | None:
 
     Silent: No finding if no service is late.
 
-    Fix: No scheduler setting helps. Use a faster disk, a larger page cache, or less load.
+    Fix: The rule proposes no setting. Use a faster disk, a larger page cache, or less load.
 
     Schedulers: All.
 
@@ -36,7 +36,7 @@ def _outside_link(held: Held) -> Finding | None:
 
     Silent: No finding if no service is late.
 
-    Fix: No scheduler setting helps. Use a faster link, another NIC, or smaller answers.
+    Fix: The rule proposes no setting. Use a faster link, another NIC, or smaller answers.
 
     Schedulers: All.
 
@@ -57,7 +57,7 @@ def _outside_client(held: Held) -> Finding | None:
 
     Silent: No finding if no service is late.
 
-    Fix: No scheduler setting helps. Use a faster line, smaller answers, or more connections.
+    Fix: The rule proposes no setting. Use a faster line, smaller answers, or more connections.
 
     Schedulers: All.
 

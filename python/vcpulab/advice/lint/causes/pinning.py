@@ -6,7 +6,8 @@ from vcpulab.advice.lint.host import IDLE, Finding, of_domain
 from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
-from vcpulab.scenario.units import spans
+from vcpulab.scenario.threads import host_threads
+from vcpulab.scenario.units import pcpu_set, spans
 
 
 @cause("pinned-together")
@@ -45,6 +46,49 @@ def _pinned(held: Held) -> Finding | None:
     free, isolated = {path: "all"}, isolation(host.scenario.model, [domain])
     fixes = [free] if isolated is None else [free, isolated.changes] if pinned else [isolated.changes, free]
     return Finding(path, reason, fixes[0], otherwise=tuple(fixes[1:]))
+
+
+@cause("host-thread-pinned")
+def _thread_pinned(held: Held) -> Finding | None:
+    """The emulator, vhost or I/O thread of a late VM is pinned to pCPUs that others use, while other pCPUs idle.
+
+    Mechanism: All packets and disk requests of a VM pass these threads of the host. A thread that is pinned waits for
+    its pCPUs even if others are free, and the vCPUs of its VM hardly run meanwhile.
+
+    Evidence: The thread is what the requests wait for. The pCPUs that it may not use idle for more than {IDLE:.0%} of
+    the time. A service is late at a response p99 {LATE_IS}.
+
+    Silent: No finding if no service is late, or if no other pCPU idles.
+
+    Fix: Remove the pinning of the thread, or else pin it to the pCPUs that idle most.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: libvirt's domain XML, `cputune` (`emulatorpin`, `iothreadpin`).
+    """
+    host, domain = held.host, held.domain
+    pinned = next(
+        (
+            thread
+            for thread in host_threads(host.scenario.model)
+            if thread.domain == domain and held.station.thread.startswith(str(thread)) and thread.affinity != "all"
+        ),
+        None,
+    )
+    if pinned is None:
+        return None
+    field = "iothread_affinity" if pinned.kind == "iothread" else "emulator_affinity"
+    mask = pcpu_set(pinned.affinity, host.topology.pcpus)
+    excluded = [pcpu for pcpu in held.pcpus if pcpu not in mask]
+    if not excluded or host.idle_of(excluded) <= IDLE:
+        return None
+    idlest = sorted(excluded, key=lambda pcpu: -host.idle_of([pcpu]))[:2]
+    path = of_domain(domain, field)
+    reason = (
+        f"the {held.station.thread}: it is pinned to pCPU {spans(sorted(mask))}, while {len(excluded)} other "
+        f"pCPU{'s' if len(excluded) > 1 else ''} idle for {100 * host.idle_of(excluded):.0f} %"
+    )
+    return Finding(path, reason, {path: "all"}, otherwise=({path: spans(sorted(idlest))},))
 
 
 @cause("pool-too-small")
