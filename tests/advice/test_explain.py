@@ -10,8 +10,11 @@ import tomli_w
 
 import vcpulab
 from support import Vcpulab, examples_of
+from vcpulab.advice.attempts import attempts
 from vcpulab.advice.explanation import Explanation
+from vcpulab.advice.lint.host import Host
 from vcpulab.advice.lint.lint import as_data
+from vcpulab.results.addresses import slos
 from vcpulab.show import html
 from vcpulab.show.document import on_page
 from vcpulab.show.request_path import timeline
@@ -177,3 +180,18 @@ def test_what_is_wrong_with_a_pool_is_wrong_with_those_in_it() -> None:
     found = vcpulab.explain(scenario, "axis.failed < 1", replications=2)
     assert [one.finding.rule for one in found.advice] == ["overbooked-reservations"]
     assert found.advice[0].helps
+
+
+def test_a_tried_setting_keeps_an_slo_only_by_all_its_replications(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two replications of a setting look good; the sentence says what all of them show."""
+    scenario = vcpulab.Scenario.from_toml(SHOP)
+    limit = "customers.response_p99 < 1000ms"
+    host = Host(scenario, vcpulab.run(scenario))
+    limits = slos(scenario, [limit])
+    (kept,) = attempts(host, limits, limits, []).advice
+    assert kept.finding.reason.endswith(", this keeps customers.response_p99 < 1000ms")
+    monkeypatch.setattr("vcpulab.advice.attempts._beyond", lambda _run, _missed: 0.0)
+    limits = slos(scenario, ["customers.response_p99 < 0.01ms"])
+    for fix in attempts(host, limits, limits, []).advice:
+        assert fix.finding.reason.endswith(", this comes nearest to customers.response_p99 < 0.01ms")
+        assert fix.misses

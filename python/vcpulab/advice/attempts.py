@@ -1,7 +1,7 @@
 """Settings that are tried if no rule's fix keeps an SLO: the first settings that a search would try."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vcpulab._work.progress import Progress
@@ -83,30 +83,39 @@ def attempts(
     keeping = [index for index, excess in enumerate(beyond) if excess == 0]
     finalists = keeping or [min(range(len(settings)), key=beyond.__getitem__)]
     wanted = " and ".join(in_short(missed))
-    verb = "keeps" if keeping else "comes nearest to"
     findings = [
         Finding(
             next(iter(settings[index])),
-            f"of {len(settings)} settings tried where no rule's fix is enough, this {verb} {wanted}",
+            f"of {len(settings)} settings tried where no rule's fix is enough",
             settings[index],
             RULE,
             concerned=tuple(dict.fromkeys(slo.address.thing for slo in missed)),
         )
         for index in finalists
     ]
-    return Attempts(tuple(settings), tuple(_best(host, findings, slos, jobs)))
+    best = [_named(fix, wanted) for fix in _best(host, findings, slos, jobs)]
+    return Attempts(tuple(settings), tuple(best))
+
+
+def _named(fix: Advice, wanted: str) -> Advice:
+    """A fix whose reason says whether it keeps the SLOs, by the runs with the replications of the host's run."""
+    verb = "keeps" if fix.keeps else "comes nearest to"
+    return replace(fix, finding=replace(fix.finding, reason=f"{fix.finding.reason}, this {verb} {wanted}"))
 
 
 def _best(host: Host, findings: Sequence[Finding], slos: Sequence[Slo], jobs: int) -> list[Advice]:
-    """The mildest fix that helps without harm and misses the fewest SLOs; else the mildest that keeps the SLOs."""
+    """The mildest fix that keeps the SLOs without harm; else one that keeps them with harm, or the nearest."""
+    helping: list[Advice] = []
     costly: list[Advice] = []
     for begin in range(0, len(findings), _FINALISTS):
         advice = simulated(host, findings[begin : begin + _FINALISTS], slos, jobs=jobs)
-        best = sorted((each for each in advice if each.helps), key=lambda each: len(each.misses))
-        if best:
-            return best[:1]
-        costly += [each for each in advice if each.keeps]
-    return sorted(costly, key=lambda fix: bool(fix.starves))[:1]
+        helping += [each for each in advice if each.helps]
+        costly += [each for each in advice if each.keeps and not each.helps]
+        best = next((each for each in helping if not each.misses), None)
+        if best is not None:
+            return [best]
+    nearest = sorted(helping, key=lambda each: (len(each.misses), sum(each.left)))
+    return [*sorted(costly, key=lambda fix: bool(fix.starves))[:1], *nearest][:1]
 
 
 def _first(host: Host, missed: Sequence[Slo]) -> list[dict[str, Any]]:
