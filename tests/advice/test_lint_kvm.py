@@ -12,6 +12,7 @@ from vcpulab.advice.explanation import explain
 from vcpulab.advice.lint.catalogue import findings, settings
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import advise
+from vcpulab.advice.tuning.headline import needs_restart
 
 WEB = {"kind": "web-server"}
 
@@ -382,6 +383,40 @@ def test_a_host_thread_that_is_pinned_to_a_busy_pcpu_is_found() -> None:
     p99 = [one["users.response_p99"].mean for one in (vcpulab.run(late), fixed(late, found), fixed(late, found, 1))]
     assert max(p99[1:]) < 10 < p99[0]
     assert "host-thread-pinned" not in on(scenario({**domains, "all": busy(4, weight=10_000)}, asked(800), pcpus=4))
+
+
+def test_isolated_cpus_that_idle_are_named_as_the_cause() -> None:
+    domains = {"web": web(2), **{f"batch{number}": busy() for number in range(4)}}
+    late = scenario(domains, asked(600), pcpus=8, isolated_cpus="2-7")
+    found = on(late)["isolated-cpus-idle"]
+    assert found.changes == {"host.isolated_cpus": None}
+    assert "while pCPU 2-7, which the kernel isolates (isolcpus), idle for 100 %" in found.reason
+    p99 = [one["users.response_p99"].mean for one in (vcpulab.run(late), fixed(late, found), fixed(late, found, 1))]
+    assert max(p99[1:]) < 20 < p99[0]
+    answer = vcpulab.tune(late, minimise="users.response_p99", trials=8, replications=2)
+    (restarted,) = [each for each in answer.result.tried if each.changes == found.changes]
+    assert needs_restart(late, restarted.scenario)
+    assert not needs_restart(late, late.change({"domain.web.weight": 200}))
+    crowded = {**domains, **{f"rt{number}": busy(affinity=str(number)) for number in range(2, 8)}}
+    assert "isolated-cpus-idle" not in on(scenario(crowded, asked(600), pcpus=8, isolated_cpus="2-7"))
+
+
+def test_the_cpuset_of_a_slice_that_is_too_small_is_found() -> None:
+    office = "machine.slice/machine-office.slice"
+    domains = {name: web(2, "4ms", cgroup=office) for name in ("web", "mail")}
+    clients = {name: {"kind": "open-loop", "server": name, "rate": 200} for name in domains}
+    late = scenario(domains, clients, {office: {"cpus": "0"}}, pcpus=6)
+    found = on(late)["cpuset-too-small"]
+    path = f'cgroup."{office}".cpus'
+    assert [found.changes, *found.otherwise] == [{path: "0-1"}, {path: "0-2"}, {path: "all"}]
+    assert (
+        f"the cpuset of its control group {office} has 1 pCPU (0) for web, mail, while the other 5 idle" in found.reason
+    )
+    assert "pinned-together" not in on(late)
+    explained = explain(late, "web.response_p95 < 60ms", effort=Effort(replications=2))
+    assert explained.verdict is None
+    busy_outside = {**domains, "batch": busy(5, weight=10_000)}
+    assert "cpuset-too-small" not in on(scenario(busy_outside, clients, {office: {"cpus": "0"}}, pcpus=6))
 
 
 @pytest.mark.parametrize(

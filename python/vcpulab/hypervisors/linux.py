@@ -171,7 +171,7 @@ def _kernel_option(setting: HaltPolling | CgroupVersion | Isolation) -> Way:
         case Isolation(_, option, cpus) if cpus:
             return Way(boot=[f"{option}={cpus}"])
         case Isolation(_, option):
-            return Way.none(f"{option}: take `{option}=` out of the kernel's command line")
+            return Way.none(f"{option}: take `{option}=` out of the kernel's command line, and restart the host")
 
 
 def _interrupts(setting: HostInterrupts) -> Way:

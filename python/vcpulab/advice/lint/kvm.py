@@ -360,9 +360,10 @@ def real_time_vcpus(host: Host) -> Iterator[Finding]:
             continue
         path = of_domain(domain, "sched_policy")
         worst = max(waiting, key=host.waited)
+        verb = "waits" if len(waiting) == 1 else "wait"
         reason = (
             f"its vCPUs run under SCHED_{policy.upper()} on pCPU {spans(sorted(mask))}, which are not theirs alone: "
-            f"{in_short(list(waiting))} wait for them, {worst} for {100 * host.waited(worst):.0f} % of the time"
+            f"{in_short(list(waiting))} {verb} for them, {worst} for {100 * host.waited(worst):.0f} % of the time"
         )
         yield Finding(path, reason, host.taken_out(domain, "sched_policy", "sched_priority"))
 

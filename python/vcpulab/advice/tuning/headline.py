@@ -6,6 +6,7 @@ from vcpulab.advice.compare import Comparison
 from vcpulab.advice.lateness import LATE_MS
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
+from vcpulab.advice.tuning.prices import ISOLATION
 from vcpulab.advice.tuning.search import Search
 from vcpulab.advice.tuning.spaces import Space
 from vcpulab.hypervisors.commands import new_steps
@@ -50,7 +51,8 @@ def headline(search: Search, best: Candidate, confirmed: Confirmation) -> str:
     ]
     own = {address.name for goal in search.goals for address in goal.addresses if len(goal.addresses) == 1}
     gains = f"{', '.join(goals)} by {in_words(search.space, best)}"
-    return f"{gains}; {paid(before, by_name, own)}; {_restart(before, best.scenario)}."
+    restart = "the host must be restarted" if needs_restart(before, best.scenario) else "no restart of the host"
+    return f"{gains}; {paid(before, by_name, own)}; {restart}."
 
 
 def _goal(comparison: Comparison) -> str:
@@ -136,6 +138,8 @@ def _signed(value: float) -> str:
     return f"{'+' if value > 0 else '-'}{number(abs(value))}"
 
 
-def _restart(before: Scenario, after: Scenario) -> str:
+def needs_restart(before: Scenario, after: Scenario) -> bool:
+    """Must the host restart for a change?"""
     boot = any(step.how == "boot" for step in new_steps(before, after))
-    return "the host must be restarted" if boot else "no restart of the host"
+    # No command takes an option out of the kernel's command line.
+    return boot or any(getattr(before.host, field) != getattr(after.host, field) for field in ISOLATION)

@@ -55,6 +55,8 @@ _BUDGET = {"reservation", "reservation_period", "warp", "extratime", "xtratime",
     "nat_period",
     "latency",
 }
+ISOLATION = ("isolated_cpus", "nohz_full")
+"""Fields of the host that are options of the kernel's command line."""
 _EACH_MORE = 0.25
 """Price of each further field, %."""
 _EACH_STEP = 0.1
@@ -84,7 +86,9 @@ def kind(parameter: Parameter) -> str:
 def _boot_options() -> frozenset[str]:
     """The parameters of hosts that are boot options."""
     tools = (generation.tools.setters for policy in schedulers() for generation in policy.generations)
-    return frozenset({"sched_gran", *(name for tool in tools for name, how in tool.items() if how.by == "boot")})
+    return frozenset(
+        {"sched_gran", *ISOLATION, *(name for tool in tools for name, how in tool.items() if how.by == "boot")}
+    )
 
 
 def price(changed: Iterable[tuple[Parameter, int]], prices: Mapping[str, float], *, restarts: bool = False) -> float:

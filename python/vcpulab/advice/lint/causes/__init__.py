@@ -28,6 +28,8 @@ _ORDER = (
     "reservation-too-small",
     "reservation-period-too-long",
     "host-thread-pinned",
+    "isolated-cpus-idle",
+    "cpuset-too-small",
     "pinned-together",
     "pool-too-small",
     "ratelimit-too-long",

@@ -6,8 +6,89 @@ from vcpulab.advice.lint.host import IDLE, Finding, of_domain
 from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
-from vcpulab.scenario.threads import host_threads
+from vcpulab.scenario.threads import cpuset, host_threads
 from vcpulab.scenario.units import pcpu_set, spans
+
+
+@cause("isolated-cpus-idle")
+def _isolated_cpus(held: Held) -> Finding | None:
+    """A late service waits on the CPUs that are not isolated, while the isolated CPUs idle.
+
+    Mechanism: Threads without an affinity of their own never run on the CPUs in `isolcpus`, and the kernel balances no
+    load among these CPUs. They are for threads that are pinned to them one by one.
+
+    Evidence: The vCPUs of the service wait and are pinned nowhere, and the isolated CPUs idle for more than {IDLE:.0%}
+    of the time. A service is late at a response p99 {LATE_IS}.
+
+    Silent: No finding if no service is late, or if the isolated CPUs are busy.
+
+    Fix: Isolate no CPUs; or else pin each vCPU of the service to an isolated CPU of its own.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: Linux's `Documentation/admin-guide/kernel-parameters`, `isolcpus`.
+    """
+    host, domain = held.host, held.domain
+    isolated = host.scenario.host.isolated_cpus
+    if isolated is None or not held.waits:
+        return None
+    kept = sorted(pcpu_set(isolated, host.topology.pcpus))
+    usual = [pcpu for pcpu in held.pcpus if pcpu not in kept]
+    if host.idle_of(kept) <= IDLE or any(mask != usual for mask in host.affinity(domain)):
+        return None
+    reason = (
+        f"{held.waits_in_words} on pCPU {spans(usual)}, while pCPU {isolated}, which the kernel isolates (isolcpus), "
+        f"idle for {100 * host.idle_of(kept):.0f} %: VMs that are pinned nowhere do not run there"
+    )
+    idlest = sorted(kept, key=lambda pcpu: -host.idle_of([pcpu]))[: host.domains[domain].vcpus]
+    pinned = list(map(str, sorted(idlest))) if len(idlest) == host.domains[domain].vcpus else None
+    otherwise = () if pinned is None else ({of_domain(domain, "affinity"): pinned},)
+    return Finding("host.isolated_cpus", reason, {"host.isolated_cpus": None}, otherwise=otherwise)
+
+
+@cause("cpuset-too-small")
+def _small_cpuset(held: Held) -> Finding | None:
+    """The cpuset of the control group around a late service has too few pCPUs, while other pCPUs idle.
+
+    Mechanism: The cpuset of a control group holds for all threads in it, whatever their own affinity is: pinning a VM
+    to other pCPUs does not get it out.
+
+    Evidence: The vCPUs of the service wait, and the pCPUs outside of the cpuset idle for more than {IDLE:.0%} of the
+    time. A service is late at a response p99 {LATE_IS}.
+
+    Silent: No finding if no service is late, or if no other pCPU idles.
+
+    Fix: Add the pCPUs that idle most to the cpuset, one or two, then as many again as it has; or else remove the
+    cpuset.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: Linux's `Documentation/admin-guide/cgroup-v2`, `cpuset.cpus`; libvirt's page on control groups.
+    """
+    host, domain = held.host, held.domain
+    groups = host.scenario.model.cgroups
+    within = cpuset(host.scenario.model, domain)
+    outside = [pcpu for pcpu in held.pcpus if pcpu not in within]
+    if not (host.is_kvm and held.waits and outside) or host.idle_of(outside) <= IDLE:
+        return None
+    around = (host.domains[domain].cgroup or "").split("/")
+    paths = ["/".join(around[:depth]) for depth in range(1, len(around) + 1)]
+    narrow = [path for path in paths if path in groups and groups[path].cpus is not None]
+    inside = [
+        name
+        for name, table in host.domains.items()
+        if table.cgroup == narrow[-1] or (table.cgroup or "").startswith(f"{narrow[-1]}/")
+    ]
+    # Of pCPUs that idle alike, the nearest.
+    idlest = sorted(outside, key=lambda pcpu: (-round(host.idle_of([pcpu]), 1), min(abs(pcpu - own) for own in within)))
+    larger = [spans(sorted({*within, *idlest[:more]})) for more in sorted({1, 2, len(within)}) if more <= len(idlest)]
+    fixes = [{join(["cgroup", path, "cpus"]): cpus for path in narrow} for cpus in dict.fromkeys([*larger, "all"])]
+    reason = (
+        f"{held.waits_in_words}: the cpuset of its control group {narrow[-1]} has {len(within)} "
+        f"pCPU{'' if len(within) == 1 else 's'} ({spans(sorted(within))}) for {in_short(inside)}, while the other "
+        f"{len(outside)} idle for {100 * host.idle_of(outside):.0f} %"
+    )
+    return Finding(join(["cgroup", narrow[-1], "cpus"]), reason, fixes[0], otherwise=tuple(fixes[1:]))
 
 
 @cause("pinned-together")
