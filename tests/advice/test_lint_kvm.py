@@ -401,6 +401,17 @@ def test_isolated_cpus_that_idle_are_named_as_the_cause() -> None:
     assert "isolated-cpus-idle" not in on(scenario(crowded, asked(600), pcpus=8, isolated_cpus="2-7"))
 
 
+def test_a_job_that_needs_more_than_the_quota_of_a_period_is_found() -> None:
+    late = scenario({"web": web(request_cpu="75ms", global_quota_us=40_000)}, asked(2.3), pcpus=4)
+    late = late.change({"client.users.regular": True, "run.duration": "4s"})
+    limit = "users.response_p95 < 105ms"
+    explained = explain(late, limit, effort=Effort(replications=2))
+    (fix,) = [fix for fix in explained.advice if fix.finding.rule == "quota-period"]
+    assert fix.keeps
+    assert fix.finding.changes == {"domain.web.global_burst_us": 40_000}
+    assert "it uses up the 40.0 ms of a period of 100 ms in" in fix.finding.reason
+
+
 def test_the_cpuset_of_a_slice_that_is_too_small_is_found() -> None:
     office = "machine.slice/machine-office.slice"
     domains = {name: web(2, "4ms", cgroup=office) for name in ("web", "mail")}

@@ -24,6 +24,7 @@ _ORDER = (
     "outside-client",
     "null-overcommitted",
     "cap-throttles",
+    "quota-period",
     "idle-class",
     "reservation-too-small",
     "reservation-period-too-long",
