@@ -102,6 +102,17 @@ def test_the_limit_of_real_time_threads_is_that_of_the_host(tmp_path: Path) -> N
     assert "rt_runtime_us" not in new
 
 
+def test_cache_aware_balancing_is_the_hosts(tmp_path: Path) -> None:
+    def host(release: str, line: str) -> Any:
+        return imported(tmp_path, linux=f"Linux version {release}\n{line}", vms=vm("web", 3))[0]["host"]
+
+    off = "/sys/kernel/debug/sched/llc_balancing/enabled:0\n"
+    assert host("7.2.13+deb14-amd64", off)["llc_balancing"] == 0
+    assert host("7.2.13+deb14-amd64", off.replace("0", "Y"))["llc_balancing"] == 1
+    assert "llc_balancing" not in host("7.2.13+deb14-amd64", "")
+    assert "llc_balancing" not in host("7.1.13+deb13-amd64", off)
+
+
 @pytest.mark.parametrize("column", ["CLS", "POL", "SCH"])
 def test_deadline_threads_are_a_note(column: str, tmp_path: Path) -> None:
     policy = "6" if column == "SCH" else "DLN"

@@ -44,7 +44,8 @@ PARAMETERS = frozenset({*_US_OF_NS, *_US})
 """The parameters of a kernel's scheduler that a scenario says."""
 _SCHED_EXT = "sched_ext/state"
 _SCHED_EXT_NAME = "sched_ext/root/ops"
-DECISIVE = (*FEATURES, CGROUP_MODE, _SCHED_EXT, _SCHED_EXT_NAME)
+_LLC_BALANCING = "sched/llc_balancing/enabled"
+DECISIVE = (*FEATURES, CGROUP_MODE, _SCHED_EXT, _SCHED_EXT_NAME, _LLC_BALANCING)
 """The ends of the paths of files that tell which rules a kernel has."""
 _SHORTENED = (6, 12, 117)
 """The first release of 6.12 that is known to have the shorter base slice of 6.15."""
@@ -54,7 +55,7 @@ _CHANGED_FEATURES = frozenset(
     f"NO_{feature}"
     for feature in (
         *("PLACE_LAG", "PLACE_DEADLINE_INITIAL", "PLACE_REL_DEADLINE", "RUN_TO_PARITY", "PREEMPT_SHORT", "PICK_BUDDY"),
-        *("DELAY_DEQUEUE", "DELAY_ZERO", "WAKEUP_PREEMPTION"),
+        *("DELAY_DEQUEUE", "DELAY_ZERO", "WAKEUP_PREEMPTION", "NI_RANDOM", "NI_RATE"),
         *("GENTLE_FAIR_SLEEPERS", "START_DEBIT", "LAST_BUDDY", "ALT_PERIOD", "BASE_SLICE"),
     )
 ) | {"NEXT_BUDDY"}
@@ -63,7 +64,7 @@ _CGROUP_MODE = "concur"
 KERNEL_COMMAND = "uname -a > kernel.txt"
 """The command whose output names the kernel."""
 _HZ_COMMAND = "grep CONFIG_HZ= /boot/config-$(uname -r)"
-_FEATURES_COMMAND = "grep -s . /sys/kernel/debug/sched/{features,cgroup_mode}"
+_FEATURES_COMMAND = "grep -s . /sys/kernel/debug/sched/{features,cgroup_mode,llc_balancing/enabled}"
 """The command whose output shows rules that a distribution took from a later release."""
 
 
@@ -185,6 +186,9 @@ def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
         if match is not None and value.isdecimal() and len(value) < 13:
             # The servers of all CPUs are alike here.
             params.setdefault(f"fair_server_{match['name']}_us", int(value) // 1000)
+    llc_balancing = linux.ends_with(_LLC_BALANCING)
+    if llc_balancing in ("0", "1", "N", "Y"):
+        params["llc_balancing"] = int(llc_balancing in ("1", "Y"))
     return params
 
 
