@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import polars as pl
 import pytest
 
 import vcpulab
@@ -143,3 +144,13 @@ def test_limits_thread_by_thread() -> None:
 def test_weight_per_busy_vcpu() -> None:
     for generation, percent in (("7.2", 80), ("7.3", 172)):
         assert gotten(run("linux-busy-vcpus", {"host.generation": generation}), "large") == approx((percent,), abs=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "caches"),
+    [({"host.generation": "7.1"}, 2), ({}, 1), ({"host.generation": "7.3"}, 1), ({"host.llc_balancing": 0}, 2)],
+)
+def test_vms_in_one_cache(changes: dict[str, Any], caches: int) -> None:
+    pcpus = run("linux-llc", changes).df_pcpus()
+    busy = pcpus.filter((pl.col("run_ns") > 0) & ~pl.col("pcpu").is_in([7, 15]))
+    assert busy.select(pl.col("pcpu") // 8).n_unique() == caches

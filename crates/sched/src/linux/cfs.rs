@@ -6,6 +6,7 @@ use super::cfs_rq::{CfsRqId, Entity, EntityId, Kind, Task, max_vruntime, vruntim
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
 use super::idle_scan::{IdleScan, SelectCpu};
 use super::load_weight::{LoadWeight, ns};
+use super::newidle::BalanceRules;
 use super::task_group::IdlePeriod;
 
 /// Virtual time at which queues start.
@@ -32,6 +33,8 @@ pub struct Rules {
     pub idle_period: IdlePeriod,
     /// Choice of a CPU for a waking thread.
     pub select_cpu: SelectCpu,
+    /// Balancing.
+    pub balance: BalanceRules,
 }
 
 /// Tunable by half of which a waking idle entity is placed before the others on its queue.
@@ -59,6 +62,7 @@ impl Rules {
         idle_placement: IdlePlacement::Latency,
         replaces_long_sleepers: false,
         select_cpu: SelectCpu { scan: IdleScan::PropDecaying, ..SelectCpu::UTIL },
+        balance: BalanceRules::OLDEST,
         ..Self::V6_1
     };
 
@@ -70,6 +74,7 @@ impl Rules {
         pick_clears_buddies: false,
         idle_period: IdlePeriod::RefillAndStop,
         select_cpu: SelectCpu::UTIL,
+        balance: BalanceRules::RANDOM,
     };
 }
 

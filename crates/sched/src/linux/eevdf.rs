@@ -6,6 +6,7 @@ use vcpulab_host::{Class, PcpuId, Span, Time};
 use super::cfs_rq::{CfsRqId, Entity, EntityId, Task, TaskId, vruntime_diff};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
 use super::load_weight::{LoadWeight, NICE_0_SHIFT, div_delta_fair, ns};
+use super::newidle::BalanceRules;
 use super::realtime::RtRule;
 use super::task_group::{GroupWidth, ONE_TASK, Throttle};
 
@@ -43,6 +44,8 @@ pub struct Rules {
     pub throttle: Throttle,
     /// Whether all tasks of a CPU compete on one queue, by effective weights.
     pub flat: bool,
+    /// Balancing.
+    pub balance: BalanceRules,
 }
 
 /// Arithmetic of virtual time.
@@ -121,6 +124,7 @@ impl Rules {
         sched_yield: SchedYield::MovesDeadline,
         reweight: Reweight::ScaledUnlimited,
         rt_rule: RtRule::Throttling,
+        balance: BalanceRules::OLDEST,
         ..Rules::V6_12
     };
 
@@ -140,17 +144,19 @@ impl Rules {
         hrtick: false,
         throttle: Throttle::Queue,
         flat: false,
+        balance: BalanceRules::RANDOM,
     };
 
     /// The rules of 6.17.
     pub const V6_17: Rules = Rules {
         protection: Protection::UntilVirtualTime,
         reweight: Reweight::Placed { protection: false },
+        balance: BalanceRules::V6_17,
         ..Rules::V6_12
     };
 
     /// The rules of 6.18 and 6.19.0.
-    pub const V6_18: Rules = Rules { throttle: Throttle::Task, ..Rules::V6_17 };
+    pub const V6_18: Rules = Rules { throttle: Throttle::Task, balance: BalanceRules::V6_18, ..Rules::V6_17 };
 
     /// The rules of 7.0, and of 6.19.1 and later.
     pub const V7_0: Rules = Rules {
@@ -166,12 +172,17 @@ impl Rules {
         delayed_dequeue: DelayedDequeue::LagNeverFalls,
         reweight: Reweight::ScaledWithProtection,
         hrtick: true,
+        balance: BalanceRules::V7_1,
         ..Rules::V7_0
     };
 
     /// The rules of 7.2.
-    pub const V7_2: Rules =
-        Rules { requeue_charges: true, throttle: Throttle::TaskWhenCharged, ..Rules::V7_1 };
+    pub const V7_2: Rules = Rules {
+        requeue_charges: true,
+        throttle: Throttle::TaskWhenCharged,
+        balance: BalanceRules::V7_2,
+        ..Rules::V7_1
+    };
 
     /// The rules of 7.3.
     pub const V7_3: Rules = Rules { flat: true, ..Rules::V7_2 };
@@ -535,8 +546,18 @@ impl Flavor for Eevdf {
         entity.policy.vlag = lag.ns();
     }
 
+    fn is_eligible(fair: &Fair<Self>, e: EntityId) -> bool {
+        fair.entity_eligible(e)
+    }
+
     fn sched_delayed(entity: &Entity<Request>) -> bool {
         entity.policy.sched_delayed
+    }
+
+    fn delay_dequeue(fair: &mut Fair<Self>, e: EntityId) {
+        let lag = fair.entity_lag(e);
+        let request = &mut fair.entities[e].policy;
+        (request.vlag, request.sched_delayed) = (lag, true);
     }
 
     fn init_entity(fair: &mut Fair<Self>, e: EntityId) {
@@ -589,12 +610,13 @@ impl Flavor for Eevdf {
         let delays = fair.flavor.rules.delayed_dequeue != DelayedDequeue::Never;
         let may_delay = delays && flags.sleep && !flags.delayed && !flags.throttled && !flags.special;
         if may_delay && !fair.entity_eligible(e) {
-            let lag = fair.entity_lag(e);
-            let request = &mut fair.entities[e].policy;
-            (request.vlag, request.sched_delayed) = (lag, true);
+            Self::delay_dequeue(fair, e);
             return false;
         }
         let lag = if flags.delayed { fair.lag_after_delay(e) } else { fair.entity_lag(e) };
+        if flags.delayed {
+            fair.note_finished(e);
+        }
         fair.account_entity_dequeue(e, now);
         let entity = &mut fair.entities[e];
         entity.policy.vlag = lag;

@@ -79,6 +79,9 @@ impl Fair<Eevdf> {
         self.clear_buddies(task);
         self.update_running(self.cpu_of(task), now);
         let lag = if flags.delayed { self.lag_after_delay(task) } else { self.entity_lag(task) };
+        if flags.delayed {
+            self.note_finished(task);
+        }
         let may_delay = flags.sleep && !flags.delayed && !flags.special;
         if may_delay && !self.entity_eligible(task) {
             let request = &mut self.entities[task].policy;

@@ -50,10 +50,16 @@ pub trait Flavor: Clone {
     fn lag_limit(fair: &Fair<Self>) -> Span;
     /// Sets the lag of an entity that is not queued, in virtual time.
     fn set_vlag(entity: &mut Entity<Self::Entity>, lag: Span);
+    /// Whether an entity has had no more than its share.
+    fn is_eligible(_fair: &Fair<Self>, _e: EntityId) -> bool {
+        true
+    }
     /// Whether an entity has blocked, and still competes (a delayed dequeue).
     fn sched_delayed(_entity: &Entity<Self::Entity>) -> bool {
         false
     }
+    /// Makes a queued entity one that has blocked, and still competes.
+    fn delay_dequeue(_fair: &mut Fair<Self>, _e: EntityId) {}
     /// Initializes an entity, new or renewed, at its queue's virtual time.
     fn init_entity(fair: &mut Fair<Self>, e: EntityId);
     /// Removes an entity that is not queued from its queue, to join a queue of another CPU or group.
@@ -182,6 +188,8 @@ pub struct Fair<F: Flavor> {
     pub(super) hrtick_timers: Table<PcpuId, Option<Time>>,
     /// CPUs whose timer has changed.
     pub(super) changed_hrtick: CpuMask,
+    /// Tasks whose delayed dequeue has ended, on a host with several CPUs.
+    pub(super) finished_delays: Vec<TaskId>,
 }
 
 impl<F: Flavor> Fair<F> {
@@ -205,6 +213,7 @@ impl<F: Flavor> Fair<F> {
             changed_timers: Vec::new(),
             hrtick_timers: Table::filled(cpus as usize, None),
             changed_hrtick: CpuMask::EMPTY,
+            finished_delays: Vec::new(),
         }
     }
 
@@ -357,6 +366,29 @@ impl<F: Flavor> Fair<F> {
         self.wakeup_preempt(now, cpu, task);
     }
 
+    /// Moves a blocked task that still competes to another CPU, where it competes on.
+    pub fn move_delayed(&mut self, now: Time, cpu: PcpuId, task: TaskId) {
+        let Task { entity, group, .. } = self.tasks[task];
+        self.dequeue_task(now, task, false);
+        let to = self.cfs_rq_of(group, cpu);
+        self.move_to_cfs_rq(entity, to, now);
+        self.enqueue_entities(entity, now, false, false, 1);
+        F::delay_dequeue(self, entity);
+        self.hrtick_update(now, cpu);
+        if self.curr[cpu].is_none() {
+            self.resched_idle_cpu(cpu);
+        }
+    }
+
+    /// Notes that the delayed dequeue of an entity has ended: balancing does not know it any more.
+    pub(super) fn note_finished(&mut self, e: EntityId) {
+        if self.smp
+            && let Kind::Task(task) = self.entities[e].kind
+        {
+            self.finished_delays.push(task);
+        }
+    }
+
     /// Takes a queued task off its queue. `sleep`: it does not want to run; otherwise it will join another queue.
     pub fn dequeue_task(&mut self, now: Time, task: TaskId, sleep: bool) {
         let e = self.tasks[task].entity;
@@ -471,6 +503,17 @@ impl<F: Flavor> Fair<F> {
         let target = std::iter::successors(group, parent).find_map(|group| self.groups[group].cfs_rqs[to]);
         let throttled = |q: CfsRqId| self.cfs_rqs[q].throttle_count > 0;
         !throttled(self.entities[entity].cfs_rq) && !target.is_some_and(throttled)
+    }
+
+    /// Whether balancing does not take a task to a CPU at first: the task is not eligible on its CPU, and others are queued on its
+    /// queue of the other CPU.
+    pub fn is_kept(&self, task: TaskId, to: PcpuId) -> bool {
+        let Task { entity, group, .. } = self.tasks[task];
+        let target = match group {
+            Some(group) if !self.flavor.is_flat() => self.groups[group].cfs_rqs[to],
+            _ => Some(CfsRqId(to.0)),
+        };
+        target.is_some_and(|q| self.cfs_rqs[q].nr_running > 0) && !F::is_eligible(self, entity)
     }
 
     /// Whether a task is the `next` buddy of its queue.

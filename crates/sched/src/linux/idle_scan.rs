@@ -63,6 +63,11 @@ impl IdleScans {
         self.cpus.entry(cpu).idle_since = Some(now);
     }
 
+    /// The time for which a CPU idles on average.
+    pub fn avg_idle(&self, cpu: PcpuId) -> Span {
+        self.cpus[cpu].avg_idle
+    }
+
     /// Notes that a CPU begins to idle.
     pub fn idles(&mut self, cpu: PcpuId, now: Time) {
         self.cpus[cpu].idle_since = Some(now);

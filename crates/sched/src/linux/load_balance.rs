@@ -6,6 +6,8 @@ use std::cmp::Reverse;
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Span, Time, VcpuId};
 
 use super::cfs_rq::TaskId;
+use super::llc_balancing;
+use super::newidle::MoveDelayed;
 use super::params::Tuned;
 use super::policy::Linux;
 use super::sched_domains::{SchedDomain, Sharing};
@@ -25,6 +27,8 @@ enum Imbalance {
     Task(u64),
     Util(u64),
     Load(u64),
+    /// Threads whose VM prefers the other last-level cache.
+    LlcTask(u64),
 }
 
 /// States of groups of CPUs, the worst last (`group_type`).
@@ -61,43 +65,138 @@ impl<F: Tuned> Linux<F> {
         self.fair.h_nr_running(cpu) + u32::from(above)
     }
 
-    /// Pulls a thread to a CPU that is about to idle, from the CPU with most threads, the nearest first.
-    /// True: a thread was pulled.
+    /// Pulls a thread to a CPU that is about to idle, the nearest domain first. True: a thread was pulled.
     pub(super) fn newidle_balance(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> bool {
+        self.remove_finished();
         if self.cfs_tasks.loaded().is_empty() {
             return false;
         }
-        self.update_blocked_averages(ctx, cpu);
+        let (now, rule) = (ctx.now(), F::balance(&self.rules).newidle);
+        let avg_idle = self.idle_scans.avg_idle(cpu);
+        let mut spent = Span::ZERO;
         for level in 0..self.sched_domains.by_cpu[cpu].len() {
-            let near = self.sched_domains.by_cpu[cpu][level].span;
-            let mut from = near.and(self.cfs_tasks.loaded());
-            from.remove(cpu);
-            let crowd = |&other: &PcpuId| (self.nr_running(ctx, other), Reverse(other));
-            while let Some(busiest) = from.iter().max_by_key(crowd) {
-                from.remove(busiest);
-                if self.nr_running(ctx, busiest) < 2 {
-                    break;
-                }
-                let sharing = self.sched_domains.by_cpu[cpu][level].sharing;
-                let movable = |v: &VcpuId| {
-                    self.can_migrate_task(ctx, *v, cpu)
-                        .is_some_and(|task| sharing == Sharing::Core || !self.task_hot(ctx, task))
-                };
-                let pulled =
-                    self.cfs_tasks.longest_first(busiest).take(SCHED_NR_MIGRATE as usize).find(movable);
-                if let Some((v, task)) = pulled.and_then(|v| Some((v, self.thread(v).task?))) {
-                    self.migrate_task(ctx, v, task, cpu);
-                    return true;
-                }
+            let sd = &mut self.sched_domains.by_cpu[cpu][level];
+            sd.newidle.decay(now);
+            if avg_idle < spent + sd.newidle.believed_cost() {
+                return false;
+            }
+            if !sd.newidle.searches(rule, self.newidle_dice.roll()) {
+                sd.newidle.skipped(rule, now);
+                continue;
+            }
+            self.update_blocked_averages(ctx, cpu);
+            let pulled = self.pull_task(ctx, cpu, level);
+            let sd = &mut self.sched_domains.by_cpu[cpu][level];
+            spent += sd.newidle.searched(rule, now, sd.span.len(), pulled);
+            if pulled {
+                return true;
             }
         }
         false
     }
 
-    /// The task of a thread that waits and may be moved to a CPU.
-    fn can_migrate_task(&self, ctx: &PolicyContext, v: VcpuId, to: PcpuId) -> Option<TaskId> {
+    /// Pulls a thread to a CPU from the CPU of a domain with most threads. True: a thread was pulled.
+    fn pull_task(&mut self, ctx: &mut PolicyContext, cpu: PcpuId, level: usize) -> bool {
+        let sd = &self.sched_domains.by_cpu[cpu][level];
+        let (sharing, failed) = (sd.sharing, sd.nr_balance_failed);
+        let mut from = sd.span.and(self.cfs_tasks.loaded());
+        from.remove(cpu);
+        let crowd = |&other: &PcpuId| (self.nr_running(ctx, other), Reverse(other));
+        while let Some(busiest) = from.iter().max_by_key(crowd) {
+            from.remove(busiest);
+            if self.nr_running(ctx, busiest) < 2 {
+                break;
+            }
+            let movable = |v: &VcpuId| {
+                self.can_migrate_task(ctx, *v, cpu, Imbalance::Task(1), failed)
+                    .is_some_and(|task| sharing == Sharing::Core || !self.task_hot(ctx, task))
+            };
+            let pulled = self.cfs_tasks.longest_first(busiest).take(SCHED_NR_MIGRATE as usize).find(movable);
+            if let Some((v, task)) = pulled.and_then(|v| Some((v, self.thread(v).task?))) {
+                self.migrate_task(ctx, v, task, cpu);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The task of a thread that is queued and may be moved to a CPU, to balance this after so many failures.
+    fn can_migrate_task(
+        &self,
+        ctx: &PolicyContext,
+        v: VcpuId,
+        to: PcpuId,
+        imbalance: Imbalance,
+        failed: u32,
+    ) -> Option<TaskId> {
+        let rules = F::balance(&self.rules);
         let may = ctx.affinity(v).contains(to) && !ctx.is_current(v);
-        self.thread(v).task.filter(|&task| may && self.fair.can_migrate(task, to))
+        let task = self.thread(v).task.filter(|&task| may && self.fair.can_migrate(task, to))?;
+        if rules.keeps_ineligible && failed == 0 && self.fair.is_kept(task, to) {
+            return None;
+        }
+        if self.llc_balancing.active && !self.can_migrate_llc(ctx, v, to, imbalance) {
+            return None;
+        }
+        let for_load = matches!(imbalance, Imbalance::Load(_));
+        let stays = rules.delayed == MoveDelayed::ForLoad && !for_load && self.fair.is_delayed(task);
+        (!stays).then_some(task)
+    }
+
+    /// Whether a thread may be moved to a CPU in view of the last-level cache that its VM prefers: not out of that cache while the
+    /// cache has room.
+    fn can_migrate_llc(&self, ctx: &PolicyContext, v: VcpuId, to: PcpuId, imbalance: Imbalance) -> bool {
+        let [from, to] = [ctx.processor(v), to].map(|cpu| self.llc_balancing.llc(cpu));
+        let preferred = self.preferred_llc(ctx, v);
+        match imbalance {
+            Imbalance::LlcTask(_) => preferred == Some(to),
+            _ => from == to || preferred != Some(from) || !self.llc_takes_threads(ctx, from, to),
+        }
+    }
+
+    /// The last-level cache that the VM of a vCPU prefers.
+    fn preferred_llc(&self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
+        let is_vcpu = !ctx.is_idle(v) && self.cgroups.is_vcpu(ctx, v);
+        is_vcpu.then(|| self.llc_balancing.preferred(ctx.now(), ctx.dom(v), ctx.threads_per_core()))?
+    }
+
+    /// Whether balancing moves threads that prefer a last-level cache there, from another one.
+    fn llc_takes_threads(&self, ctx: &PolicyContext, to: PcpuId, from: PcpuId) -> bool {
+        let util = |llc: PcpuId| {
+            let cpus = self.llc_balancing.cpus(llc);
+            let busy = |cpu: PcpuId| if ctx.is_idle(ctx.current(cpu)) { 0 } else { SCHED_CAPACITY_SCALE };
+            let sum: u64 = cpus.iter().map(|cpu| self.util_avg[cpu].at(ctx.now(), busy(cpu))).sum();
+            sum / u64::from(cpus.len()).max(1)
+        };
+        llc_balancing::takes_threads(util(to), util(from), self.sched_domains.smt_active)
+    }
+
+    /// The last-level cache with most threads that prefer the cache of a CPU, if the CPU's domain is of caches of one node.
+    fn find_llc_group(
+        &self,
+        ctx: &PolicyContext,
+        cpu: PcpuId,
+        sd: &SchedDomain,
+        groups: &[CpuMask],
+    ) -> Option<(CpuMask, Imbalance)> {
+        let own = self.llc_balancing.llc(cpu);
+        if !self.llc_balancing.active || sd.local_group != *self.llc_balancing.cpus(own) {
+            return None;
+        }
+        let threads = |group: &CpuMask| {
+            let queued = |cpu: PcpuId| {
+                let current = Some(ctx.current(cpu)).filter(|&v| ctx.runnable(v));
+                current.into_iter().chain(self.cfs_tasks.longest_first(cpu))
+            };
+            let prefers =
+                |&v: &VcpuId| self.preferred_llc(ctx, v) == Some(own) && ctx.affinity(v).contains(cpu);
+            group.iter().flat_map(queued).filter(prefers).count() as u64
+        };
+        let others = groups.iter().filter(|&group| *group != sd.local_group);
+        let (group, count) =
+            others.map(|group| (group, threads(group))).rev().max_by_key(|&(_, count)| count)?;
+        let other = self.llc_balancing.llc(group.first()?);
+        (count > 0 && self.llc_takes_threads(ctx, own, other)).then_some((*group, Imbalance::LlcTask(count)))
     }
 
     /// Whether a task has run so recently that its caches are warm, or is about to run.
@@ -151,7 +250,8 @@ impl<F: Tuned> Linux<F> {
         }
         let first = self.idle_cpus.and(&sd.local_group).first().or(sd.local_group.first());
         if first == Some(cpu) {
-            let imbalance = self.find_busiest_group(ctx, &sd, &groups, idle);
+            let busiest = self.find_busiest_group(ctx, &sd, &groups, idle);
+            let imbalance = busiest.or_else(|| self.find_llc_group(ctx, cpu, &sd, &groups));
             let most = 2 * sd.span_weight();
             match imbalance {
                 None => {
@@ -165,7 +265,7 @@ impl<F: Tuned> Linux<F> {
                     } else {
                         sd.nr_balance_failed += 1;
                         if sd.nr_balance_failed > sd.cache_nice_tries() + 2
-                            && self.active_load_balance(ctx, cpu, &busiest)
+                            && self.active_load_balance(ctx, cpu, &busiest, imbalance)
                         {
                             sd.nr_balance_failed = sd.cache_nice_tries() + 1;
                         } else {
@@ -302,13 +402,14 @@ impl<F: Tuned> Linux<F> {
             if stays || left.is_done() {
                 break;
             }
-            let Some(task) =
-                self.can_migrate_task(ctx, v, to).filter(|&task| !(warm && self.task_hot(ctx, task)))
+            let Some(task) = self
+                .can_migrate_task(ctx, v, to, left, sd.nr_balance_failed)
+                .filter(|&task| !(warm && self.task_hot(ctx, task)))
             else {
                 continue;
             };
             let amount = match left {
-                Imbalance::Task(_) => 1,
+                Imbalance::Task(_) | Imbalance::LlcTask(_) => 1,
                 Imbalance::Load(_) => self.fair.task_h_load(task, ctx.now()).max(1),
                 Imbalance::Util(_) => self.fair.task_util(task, ctx.now(), SCHED_CAPACITY_SCALE),
             };
@@ -331,7 +432,7 @@ impl<F: Tuned> Linux<F> {
         let mut busiest: Option<(u64, PcpuId)> = None;
         for cpu in group.and(self.cfs_tasks.loaded()).iter() {
             let amount = match imbalance {
-                Imbalance::Task(_) => self.nr_running(ctx, cpu).into(),
+                Imbalance::Task(_) | Imbalance::LlcTask(_) => self.nr_running(ctx, cpu).into(),
                 Imbalance::Load(_) => self.fair.cpu_load(cpu, ctx.now()),
                 Imbalance::Util(_) => self.cpu_util(ctx, cpu),
             };
@@ -343,13 +444,20 @@ impl<F: Tuned> Linux<F> {
     }
 
     /// Pushes the running thread of a CPU of the group to the CPU `to`. True: there is such a thread.
-    fn active_load_balance(&mut self, ctx: &mut PolicyContext, to: PcpuId, group: &CpuMask) -> bool {
+    fn active_load_balance(
+        &mut self,
+        ctx: &mut PolicyContext,
+        to: PcpuId,
+        group: &CpuMask,
+        imbalance: Imbalance,
+    ) -> bool {
         let may = |&v: &VcpuId| {
             !ctx.is_idle(v)
                 && ctx.affinity(v).contains(to)
                 && ctx.runnable(v)
                 && self.thread(v).task.is_some()
                 && self.thread(v).push_cpu.is_none()
+                && (!self.llc_balancing.active || self.can_migrate_llc(ctx, v, to, imbalance))
         };
         let busiest = group.iter().filter(|&cpu| may(&ctx.current(cpu)));
         let Some(from) = busiest.max_by_key(|&cpu| (self.nr_running(ctx, cpu), Reverse(cpu))) else {
@@ -366,14 +474,20 @@ impl<F: Tuned> Linux<F> {
 
 impl Imbalance {
     fn is_done(self) -> bool {
-        let (Imbalance::Task(left) | Imbalance::Util(left) | Imbalance::Load(left)) = self;
+        let (Imbalance::Task(left)
+        | Imbalance::Util(left)
+        | Imbalance::Load(left)
+        | Imbalance::LlcTask(left)) = self;
         left == 0
     }
 
     /// Subtracts an amount from the imbalance unless the amount is too large; after failures it may be larger. False:
     /// it is too large.
     fn take(&mut self, amount: u64, failed: u32) -> bool {
-        let (Imbalance::Task(left) | Imbalance::Util(left) | Imbalance::Load(left)) = self;
+        let (Imbalance::Task(left)
+        | Imbalance::Util(left)
+        | Imbalance::Load(left)
+        | Imbalance::LlcTask(left)) = self;
         if amount >> failed.min(63) > *left {
             return false;
         }

@@ -22,7 +22,8 @@
 //! | `load_weight` | `load_weight`, `sched_prio_to_weight`, `calc_delta_fair` |
 //! | `pelt`, `load_avg` | PELT; `update_load_avg`, `update_tg_load_avg`, `update_cfs_group`, `task_h_load` |
 //! | `select_cpu`, `idle_scan`, `wakee_flips` | `select_task_rq`, `wake_affine`, `wake_wide`, `select_idle_sibling`, `select_idle_core`, `select_idle_cpu` |
-//! | `load_balance`, `sched_domains`, `cfs_tasks` | `rq->cfs_tasks`; `load_balance`, `newidle_balance`, `find_busiest_group`, `detach_tasks`, `task_hot`, `active_load_balance`; `sched_domain` |
+//! | `load_balance`, `newidle`, `sched_domains`, `cfs_tasks` | `rq->cfs_tasks`; `load_balance`, `newidle_balance`, `find_busiest_group`, `detach_tasks`, `task_hot`, `active_load_balance`; `sched_domain` |
+//! | `llc_balancing` | cache-aware balancing (7.2): the preferred cache of a process |
 //! | `policy`, `timers`, `realtime` | the scheduler of a host, with its ticks, decisions and refills; `SCHED_FIFO`, `SCHED_RR` |
 //! | `rt_bandwidth`, `fair_server` | `rt_rq`, `update_curr_rt`, `do_sched_rt_period_timer`; `rq->fair_server`, `dl_server_update` |
 //! | `releases` | rules by release of the kernel: `cfs::Rules`, `eevdf::Rules` |
@@ -61,8 +62,10 @@ mod flat;
 mod hierarchy;
 mod hrtick;
 mod idle_scan;
+mod llc_balancing;
 mod load_avg;
 mod load_balance;
+mod newidle;
 mod params;
 mod pelt;
 mod pick_next_task;

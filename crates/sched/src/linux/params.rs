@@ -4,6 +4,7 @@ use vcpulab_host::{GroupConfig, Params, Scope, Span};
 
 use super::eevdf::CgroupMode;
 use super::idle_scan::SelectCpu;
+use super::newidle::BalanceRules;
 use super::realtime::RtRule;
 use super::task_group::Bandwidth;
 use super::{Cfs, Eevdf, Flavor, Settings, cfs, eevdf};
@@ -44,6 +45,9 @@ pub trait Tuned: Flavor + 'static {
     fn select_cpu(_rules: &Self::Rules) -> SelectCpu {
         SelectCpu::UTIL
     }
+
+    /// Balancing of threads among CPUs.
+    fn balance(rules: &Self::Rules) -> BalanceRules;
 
     /// The rule that leaves fair threads time beside real-time threads.
     fn rt_rule(rules: Self::Rules) -> RtRule;
@@ -123,6 +127,13 @@ const CGROUP_MODE: ParamSpec = global(
      (max), or by the number of runnable threads (tasks).",
 );
 
+const LLC_BALANCING: ParamSpec = global(
+    "llc_balancing",
+    "",
+    ParamKind::Flag,
+    1,
+    "1: balancing keeps the threads of a VM in one last-level cache, where a host's only node has several.",
+);
 const RT_RUNTIME: ParamSpec = global(
     "rt_runtime_us",
     "us",
@@ -412,6 +423,8 @@ pub struct Common {
     pub resched: Span,
     pub migration_cost: Span,
     bandwidth_slice: Span,
+    /// Whether balancing keeps the threads of a VM in one last-level cache, if the release can.
+    pub llc_balancing: bool,
 }
 
 impl Common {
@@ -423,6 +436,7 @@ impl Common {
             resched: Span::from_ns(value(&RESCHED)),
             migration_cost: US.saturating_mul(value(&MIGRATION_COST)),
             bandwidth_slice: US.saturating_mul(value(&BANDWIDTH_SLICE)),
+            llc_balancing: value(&LLC_BALANCING) != 0,
         }
     }
 
@@ -562,6 +576,10 @@ impl Tuned for Cfs {
         rules.select_cpu
     }
 
+    fn balance(rules: &cfs::Rules) -> BalanceRules {
+        rules.balance
+    }
+
     fn rt_rule(_rules: cfs::Rules) -> RtRule {
         RtRule::Throttling
     }
@@ -595,19 +613,34 @@ impl Tuned for Eevdf {
         (eevdf!("6.18", since & [("6.18", 0), ("6.19", 0)]), eevdf::Rules::V6_18),
         (eevdf!("7.0", since & [("7.0", 0), ("6.19", 1)]), eevdf::Rules::V7_0),
         (eevdf!("7.1", since & [("7.1", 0)]), eevdf::Rules::V7_1),
-        (eevdf!("7.2", since & [("7.2", 0)]), eevdf::Rules::V7_2),
+        (
+            generation!(
+                "7.2", since &[("7.2", 0)], idle [IDLE], burst [GLOBAL_BURST],
+                MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
+                BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
+                LLC_BALANCING => "/sys/kernel/debug/sched/llc_balancing/enabled",
+                FAIR_SERVER_RUNTIME => "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
+                FAIR_SERVER_PERIOD => "/sys/kernel/debug/sched/fair_server/cpu*/period"
+            ),
+            eevdf::Rules::V7_2,
+        ),
         (
             generation!(
                 "7.3", since &[("7.3", 0)], idle [IDLE], burst [GLOBAL_BURST],
                 MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
                 BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
                 CGROUP_MODE => "/sys/kernel/debug/sched/cgroup_mode",
+                LLC_BALANCING => "/sys/kernel/debug/sched/llc_balancing/enabled",
                 FAIR_SERVER_RUNTIME => "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
                 FAIR_SERVER_PERIOD => "/sys/kernel/debug/sched/fair_server/cpu*/period"
             ),
             eevdf::Rules::V7_3,
         ),
     ];
+
+    fn balance(rules: &eevdf::Rules) -> BalanceRules {
+        rules.balance
+    }
 
     fn rt_rule(rules: eevdf::Rules) -> RtRule {
         rules.rt_rule

@@ -70,6 +70,12 @@ impl PeltAverage {
         };
     }
 
+    /// The average at `now` as a whole number, if its signal was `level` since the last update.
+    pub fn at(mut self, now: Time, level: u64) -> u64 {
+        self.update(now, level);
+        self.whole()
+    }
+
     /// The average as a whole number.
     pub fn whole(&self) -> u64 {
         self.value >> FRACTION_BITS

@@ -15,6 +15,8 @@ use super::cfs_tasks::CfsTasks;
 use super::cgroups::Cgroups;
 use super::hierarchy::Fair;
 use super::idle_scan::IdleScans;
+use super::llc_balancing::LlcBalancing;
+use super::newidle::Dice;
 use super::params::{self, Common, Tuned};
 use super::pelt::PeltAverage;
 use super::rank::{self, FAIR, Rank, rank};
@@ -70,8 +72,12 @@ pub struct Linux<F: Tuned> {
     /// CPUs that run no thread, and for which no thread is about to be queued.
     pub(super) idle_cpus: CpuMask,
     pub(super) sched_domains: SchedDomains,
-    /// Idle times of CPUs and costs of searches, if searches depend on them.
+    /// Idle times of CPUs and costs of searches for idle CPUs.
     pub(super) idle_scans: IdleScans,
+    /// Random numbers by which CPUs that are about to idle search domains.
+    pub(super) newidle_dice: Dice,
+    /// Preferred last-level caches of VMs.
+    pub(super) llc_balancing: LlcBalancing,
     /// Utilization of each CPU.
     pub(super) util_avg: Table<PcpuId, PeltAverage>,
     /// Time at which the load averages of each CPU were last decayed.
@@ -110,6 +116,8 @@ impl<F: Tuned> Linux<F> {
             idle_cpus: CpuMask::EMPTY,
             sched_domains: SchedDomains::default(),
             idle_scans: IdleScans::default(),
+            newidle_dice: Dice::default(),
+            llc_balancing: LlcBalancing::default(),
             util_avg: Table::new(),
             last_blocked_load_update: Table::new(),
             nohz_next_balance: Time::ZERO,
@@ -137,6 +145,19 @@ impl<F: Tuned> Linux<F> {
         }
     }
 
+    /// Begins cache-aware balancing, or ends it.
+    fn tune_llc_balancing(&mut self, ctx: &PolicyContext) {
+        let enabled = self.common.llc_balancing && F::balance(&self.rules).cache_aware;
+        self.llc_balancing = LlcBalancing::new(ctx, &self.sched_domains, enabled);
+    }
+
+    /// Charges the VM of the vCPU that a CPU runs for its time in the CPU's last-level cache.
+    fn charge_llc(&mut self, ctx: &PolicyContext, cpu: PcpuId) {
+        let current = ctx.current(cpu);
+        let is_vcpu = !ctx.is_idle(current) && self.cgroups.is_vcpu(ctx, current);
+        self.llc_balancing.charge(ctx.now(), cpu, is_vcpu.then(|| ctx.dom(current)));
+    }
+
     /// Rank of the thread that a CPU runs.
     fn rank_on(&self, ctx: &PolicyContext, cpu: PcpuId) -> Rank {
         let current = ctx.current(cpu);
@@ -147,6 +168,7 @@ impl<F: Tuned> Linux<F> {
 
     /// Completes an event: sets the timers of groups that changed, and asks flagged CPUs to decide.
     fn complete_event(&mut self, ctx: &mut PolicyContext) {
+        self.remove_finished();
         while let Some(group) = self.fair.next_changed_timers() {
             self.timers.set_group(
                 ctx,
@@ -270,6 +292,9 @@ impl<F: Tuned> Linux<F> {
             return;
         }
         self.timers.set_tick(ctx, cpu, self.next_tick(now, cpu));
+        if self.llc_balancing.active {
+            self.charge_llc(ctx, cpu);
+        }
         self.update_rt_limit(ctx, cpu);
         if self.thread(current).rank == FAIR {
             self.fair.task_tick(now, cpu);
@@ -310,6 +335,16 @@ impl<F: Tuned> Linux<F> {
             && !self.fair.is_delayed(task)
         {
             self.fair.dequeue_task(ctx.now(), task, !migrating);
+            if self.fair.smp && self.fair.is_delayed(task) {
+                self.cfs_tasks.insert(ctx.processor(v), v);
+            }
+        }
+    }
+
+    /// Takes threads from the lists of waiting threads that blocked a while ago and no longer compete.
+    pub(super) fn remove_finished(&mut self) {
+        while let Some(task) = self.fair.finished_delays.pop() {
+            self.cfs_tasks.remove(self.vcpus[task]);
         }
     }
 
@@ -321,6 +356,8 @@ impl<F: Tuned> Linux<F> {
             false => self.select_task_rq(ctx, v, task),
         };
         ctx.set_processor(v, cpu);
+        // A thread that blocked and still competes is in a list.
+        self.cfs_tasks.remove(v);
         self.cfs_tasks.insert(cpu, v);
         self.idle_cpus.remove(cpu);
         if migrating {
@@ -397,7 +434,8 @@ impl<F: Tuned> Linux<F> {
     fn pick_next_task_fair(&mut self, ctx: &mut PolicyContext, cpu: PcpuId) -> Option<VcpuId> {
         let now = ctx.now();
         let mut chosen = self.fair.pick_task(now, cpu);
-        if chosen.is_none() && self.newidle_balance(ctx, cpu) {
+        // The thread that was pulled may have blocked a while ago: the decision takes it off the queue.
+        while chosen.is_none() && self.newidle_balance(ctx, cpu) {
             chosen = self.fair.pick_task(now, cpu);
         }
         self.fair.set_next_task(now, cpu, chosen);
@@ -423,6 +461,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             self.fair = Fair::new(flavor, ctx.pcpu_count(), self.common.settings());
             self.cgroups.add_groups(ctx, &mut self.fair);
             self.sched_domains = SchedDomains::new(ctx);
+            self.tune_llc_balancing(ctx);
         }
         self.fair.set_online(ctx.pcpus().len());
         self.idle_scans.add_cpu(p, ctx.now());
@@ -522,6 +561,9 @@ impl<F: Tuned> Scheduler for Linux<F> {
         }
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         self.update_rt_limit(ctx, p);
+        if self.llc_balancing.active {
+            self.charge_llc(ctx, p);
+        }
         if current != idle && !ctx.runnable(current) {
             self.dequeue_thread(ctx, current);
         }
@@ -653,6 +695,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
         }
         self.given = given;
         self.common = Common::new(&self.given);
+        self.tune_llc_balancing(ctx);
         let (runtime, period) = params::rt_limit(F::rt_rule(self.rules), &self.given);
         for cpu in self.rt_limit.tune(runtime, period).iter() {
             self.fair.set_need_resched(cpu, true);

@@ -1,6 +1,8 @@
 //! Scheduling domains: the CPUs that share a core, a last-level cache, a NUMA node, and the machine.
 
-use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Table, Time};
+use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Span, Table, Time};
+
+use super::newidle::NewidleStats;
 
 /// Resource that the CPUs of a scheduling domain share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +33,8 @@ pub struct SchedDomain {
     pub balance_interval_ms: i64,
     /// Number of failures to balance in a row.
     pub nr_balance_failed: u32,
+    /// Searches of the domain before the CPU idles.
+    pub newidle: NewidleStats,
 }
 
 impl SchedDomain {
@@ -109,6 +113,7 @@ fn domains_of(ctx: &PolicyContext, cpu: PcpuId) -> Vec<SchedDomain> {
             last_balance: Time::ZERO,
             balance_interval_ms,
             nr_balance_failed: 0,
+            newidle: NewidleStats::NEW,
         });
         below = Some(mates);
     }
@@ -148,6 +153,12 @@ impl SchedDomains {
             domains.smt_active |= domains.smt[cpu].len() > 1;
         }
         domains
+    }
+
+    /// The believed cost of a search of all domains of a CPU (`rq->max_idle_balance_cost`); at least `least`.
+    pub fn max_idle_balance_cost(&self, cpu: PcpuId, least: Span) -> Span {
+        let costs = self.by_cpu[cpu].iter().map(|sd| sd.newidle.believed_cost());
+        costs.fold(Span::ZERO, |sum, cost| sum + cost).max(least)
     }
 
     /// The CPUs that share a CPU's last-level cache, including itself.

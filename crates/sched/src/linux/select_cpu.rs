@@ -1,6 +1,6 @@
 //! The choice of a CPU for a thread: when it is created, when it wakes, and when another thread yields to it.
 
-use vcpulab_host::{CpuMask, PcpuId, PolicyContext, Span, VcpuId};
+use vcpulab_host::{Class, CpuMask, PcpuId, PolicyContext, Span, VcpuId};
 
 use super::cfs_rq::TaskId;
 use super::idle_scan::{IdleScan, SelectCpu};
@@ -28,15 +28,20 @@ impl<F: Tuned> Linux<F> {
         allowed.iter().min_by_key(crowd).unwrap_or(ctx.processor(v))
     }
 
-    /// Whether a CPU runs nothing, or only `SCHED_IDLE` tasks.
-    fn available_idle_cpu(&self, cpu: PcpuId) -> bool {
-        self.idle_cpus.contains(cpu) || self.fair.sched_idle_cpu(cpu)
+    /// Whether a CPU that runs only `SCHED_IDLE` tasks is as good as an idle one for a thread.
+    fn joins_idle_tasks(&self, v: VcpuId) -> bool {
+        self.thread(v).class != Class::Idle || F::balance(&self.rules).idle_thread_joins_idle_threads
     }
 
-    /// The CPUs among `cpus` that run nothing, or only `SCHED_IDLE` tasks.
-    fn available_idle_cpus(&self, cpus: &CpuMask) -> CpuMask {
+    /// Whether a CPU runs nothing, or only `SCHED_IDLE` tasks if the thread joins these.
+    fn available_idle_cpu(&self, cpu: PcpuId, joins: bool) -> bool {
+        self.idle_cpus.contains(cpu) || joins && self.fair.sched_idle_cpu(cpu)
+    }
+
+    /// The CPUs among `cpus` that run nothing, or only `SCHED_IDLE` tasks if the thread joins these.
+    fn available_idle_cpus(&self, cpus: &CpuMask, joins: bool) -> CpuMask {
         let mut idle = cpus.and(&self.idle_cpus);
-        if self.fair.any_idle {
+        if joins && self.fair.any_idle {
             cpus.iter().filter(|&cpu| self.fair.sched_idle_cpu(cpu)).for_each(|cpu| idle.insert(cpu));
         }
         idle
@@ -77,20 +82,21 @@ impl<F: Tuned> Linux<F> {
         prev_cpu: PcpuId,
         target: PcpuId,
     ) -> PcpuId {
-        if self.available_idle_cpu(target) {
+        let joins = self.joins_idle_tasks(v);
+        if self.available_idle_cpu(target, joins) {
             return target;
         }
         let llc = *self.sched_domains.llc(target);
-        if prev_cpu != target && llc.contains(prev_cpu) && self.available_idle_cpu(prev_cpu) {
+        if prev_cpu != target && llc.contains(prev_cpu) && self.available_idle_cpu(prev_cpu, joins) {
             return prev_cpu;
         }
         let recent = self.thread_mut(v).recent_used_cpu.replace(prev_cpu);
         let usable =
             |&cpu: &PcpuId| cpu != prev_cpu && cpu != target && llc.contains(cpu) && allowed.contains(cpu);
-        if let Some(recent) = recent.filter(usable).filter(|&cpu| self.available_idle_cpu(cpu)) {
+        if let Some(recent) = recent.filter(usable).filter(|&cpu| self.available_idle_cpu(cpu, joins)) {
             return recent;
         }
-        let idle = self.available_idle_cpus(&llc.and(allowed));
+        let idle = self.available_idle_cpus(&llc.and(allowed), joins);
         let scan = self.select_rules().scan;
         if self.sched_domains.smt_active {
             if self.sched_domains.has_idle_cores(target) {
@@ -125,10 +131,11 @@ impl<F: Tuned> Linux<F> {
         prev_cpu: PcpuId,
         task: TaskId,
     ) -> PcpuId {
-        if self.available_idle_cpu(this_cpu) && self.sched_domains.llc(this_cpu).contains(prev_cpu) {
-            return if self.available_idle_cpu(prev_cpu) { prev_cpu } else { this_cpu };
+        let joins = self.joins_idle_tasks(self.vcpus[task]);
+        if self.available_idle_cpu(this_cpu, joins) && self.sched_domains.llc(this_cpu).contains(prev_cpu) {
+            return if self.available_idle_cpu(prev_cpu, joins) { prev_cpu } else { this_cpu };
         }
-        if self.select_rules().prefers_idle_prev && self.available_idle_cpu(prev_cpu) {
+        if self.select_rules().prefers_idle_prev && self.available_idle_cpu(prev_cpu, joins) {
             return prev_cpu;
         }
         let siblings = self.sched_domains.smt(this_cpu).contains(prev_cpu);
@@ -185,24 +192,31 @@ impl<F: Tuned> Linux<F> {
         F::select_cpu(&self.rules)
     }
 
-    /// Notes that a CPU begins or ends to idle, where searches depend on idle times.
+    /// Notes that a CPU begins or ends to idle: searches depend on idle times.
     pub(super) fn note_idle(&mut self, ctx: &PolicyContext, cpu: PcpuId, idles: bool) {
-        if self.select_rules().scan == IdleScan::Util {
+        if self.sched_domains.by_cpu[cpu].is_empty() {
             return;
         }
         match idles {
             true => self.idle_scans.idles(cpu, ctx.now()),
-            false => self.idle_scans.becomes_busy(cpu, ctx.now(), 2 * self.common.migration_cost),
+            false => {
+                let cost = self.sched_domains.max_idle_balance_cost(cpu, self.common.migration_cost);
+                self.idle_scans.becomes_busy(cpu, ctx.now(), 2 * cost);
+            }
         }
     }
 
-    /// Moves a waiting thread to another CPU.
+    /// Moves a queued thread that does not run to another CPU. A thread that blocked and still competes does so there.
     pub(super) fn migrate_task(&mut self, ctx: &mut PolicyContext, v: VcpuId, task: TaskId, cpu: PcpuId) {
         self.cfs_tasks.remove(v);
-        self.fair.dequeue_task(ctx.now(), task, false);
         ctx.set_processor(v, cpu);
         self.cfs_tasks.insert(cpu, v);
-        self.fair.attach_task(ctx.now(), cpu, task);
+        if self.fair.is_delayed(task) {
+            self.fair.move_delayed(ctx.now(), cpu, task);
+        } else {
+            self.fair.dequeue_task(ctx.now(), task, false);
+            self.fair.attach_task(ctx.now(), cpu, task);
+        }
     }
 
     /// Makes a spinning vCPU yield to a waiting vCPU of its guest: the next after the vCPU that was chosen last.
@@ -211,8 +225,8 @@ impl<F: Tuned> Linux<F> {
         let count = ctx.vcpus_of(d).count();
         let last = *self.cgroups.last_boosted_vcpu(d);
         let waits = |&(_, u): &(usize, VcpuId)| {
-            let throttled = self.thread(u).task.is_none_or(|task| self.fair.is_throttled(task));
-            self.cfs_tasks.waits(u) && !throttled
+            let blocked = |task| self.fair.is_throttled(task) || self.fair.is_delayed(task);
+            self.cfs_tasks.waits(u) && !self.thread(u).task.is_none_or(blocked)
         };
         let all = || ctx.vcpus_of(d).enumerate();
         let next = all().skip(last + 1).chain(all().take(last + 1)).take(count).find(waits);

@@ -362,3 +362,65 @@ fn no_task_is_moved_to_a_cpu_on_which_its_vm_is_throttled() {
     assert!(!fair.is_throttled(vcpus[0]) && fair.is_throttled(vcpus[1]));
     assert!(!fair.can_migrate(vcpus[0], other));
 }
+
+const OTHER: PcpuId = PcpuId(1);
+
+/// Two CPUs: the first task of the first CPU has run for longer than the second; the third task is on the other CPU.
+fn one_ahead(rules: eevdf::Rules) -> (Fair<Eevdf>, [TaskId; 3]) {
+    let mut fair = Fair::new(Eevdf::with_base_slice(rules, Span::from_us(1400)), 2, Settings::DEFAULT);
+    let tasks = [CPU, CPU, OTHER].map(|cpu| fair.add_task(cpu, None, Class::Other, 0));
+    tasks[..2].iter().for_each(|&task| fair.wake(Time::ZERO, CPU, task));
+    assert_eq!(fair.pick_next_task(Time::ZERO, CPU), Some(tasks[0]));
+    fair.task_tick(Time::ZERO + Span::from_ms(1), CPU);
+    (fair, tasks)
+}
+
+#[test]
+fn a_task_that_is_not_eligible_stays_if_others_are_queued_on_the_other_cpu() {
+    for rules in [eevdf::Rules::V6_17, eevdf::Rules::V7_3] {
+        let (mut fair, [ahead, behind, third]) = one_ahead(rules);
+        let kept = |fair: &Fair<Eevdf>| [ahead, behind].map(|task| fair.is_kept(task, OTHER));
+        assert_eq!(kept(&fair), [false; 2], "nothing is queued there");
+        fair.wake(Time::ZERO + Span::from_ms(1), OTHER, third);
+        assert_eq!(kept(&fair), [true, false], "{rules:?}");
+    }
+}
+
+/// The group of a libvirt vCPU has one thread, which is always eligible there. From 7.3 on all threads are on one queue.
+#[test]
+fn a_vcpu_is_eligible_in_its_own_group() {
+    for (rules, kept) in [(eevdf::Rules::V7_2, false), (eevdf::Rules::V7_3, true)] {
+        let mut fair = Fair::new(Eevdf::with_base_slice(rules, Span::from_us(1400)), 2, Settings::DEFAULT);
+        let vcpus = [CPU, CPU, OTHER].map(|cpu| {
+            let group = fair.add_group(&GroupConfig::NEW);
+            fair.add_task(cpu, Some(group), Class::Other, 0)
+        });
+        vcpus[..2].iter().for_each(|&task| fair.wake(Time::ZERO, CPU, task));
+        fair.pick_next_task(Time::ZERO, CPU);
+        fair.task_tick(Time::ZERO + Span::from_ms(1), CPU);
+        fair.wake(Time::ZERO + Span::from_ms(1), OTHER, vcpus[2]);
+        assert_eq!(fair.is_kept(vcpus[0], OTHER), kept, "{rules:?}");
+    }
+}
+
+#[test]
+fn a_task_that_blocked_and_still_competes_does_so_on_the_cpu_it_is_moved_to() {
+    for rules in [eevdf::Rules::V6_12, eevdf::Rules::V7_2, eevdf::Rules::V7_3] {
+        let (mut fair, [ahead, behind, third]) = one_ahead(rules);
+        let now = Time::ZERO + Span::from_ms(1);
+        fair.wake(now, OTHER, third);
+        assert_eq!(fair.pick_next_task(now, OTHER), Some(third));
+        fair.block(now, CPU);
+        assert!(fair.is_delayed(ahead), "{rules:?}");
+        assert_eq!(fair.pick_next_task(now, CPU), Some(behind));
+        fair.move_delayed(now, OTHER, ahead);
+        assert!(fair.is_delayed(ahead) && !fair.is_queued(ahead));
+        assert_eq!([CPU, OTHER].map(|cpu| fair.h_nr_running(cpu)), [1, 2]);
+        assert_eq!(fair.task_cpu(ahead), OTHER);
+        assert!(fair.finished_delays.is_empty());
+        // Nobody else is left there: the decision ends the delay.
+        fair.block(now, OTHER);
+        assert_eq!(fair.pick_next_task(now, OTHER), None, "{rules:?}");
+        assert!(!fair.is_delayed(ahead) && fair.finished_delays.contains(&ahead));
+    }
+}

@@ -471,6 +471,56 @@ impl Cores<'_> {
     }
 }
 
+/// The sockets, of eight cores each, on which the vCPUs of the first domain run after two seconds.
+struct Sockets<'a> {
+    config: &'a HostConfig,
+    hogs: u32,
+}
+
+impl Sockets<'_> {
+    fn run(self, scheduler: Pools) -> Vec<u32> {
+        let mut programs = Programs::default();
+        (0..self.hogs).for_each(|i| programs.set(VcpuId(self.config.pcpus + i), hog()));
+        let mut host = Host::new(self.config, scheduler, programs, ()).unwrap();
+        host.run_until(Time::ZERO + 2000 * MS).unwrap();
+        let ctx = host.context();
+        ctx.all_vcpus_of(DomId(0)).map(|v| ctx.core(ctx.processor(v)) / 8).collect()
+    }
+}
+
+/// From 7.2 on balancing brings the vCPUs of a VM together where a node has several last-level caches, while a cache has room for them.
+/// (CPUs without work balance when a CPU has two threads.)
+#[test]
+fn vcpus_of_a_vm_share_a_cache_from_7_2_on() {
+    let pinned = || {
+        let mut vm = hogs(Params::new(), 3);
+        for ((vcpu, _), cpu) in vm.vcpus.iter_mut().zip([7, 15, 15]) {
+            vcpu.affinity = Some(CpuMask::only(PcpuId(cpu)));
+        }
+        vm
+    };
+    let sockets = |generation: &str, global: &Params, nodes: u32, vcpus: usize| {
+        let topology =
+            TopologyConfig { sockets: 2, cores: 8, threads: 1, nodes, numbering: Numbering::Adjacent };
+        let config =
+            HostConfig { topology: Some(topology), ..config(16, &[hogs(Params::new(), vcpus), pinned()]) };
+        let scheduler = alone("linux-eevdf", generation, global, 16);
+        let mut sockets = Sockets { config: &config, hogs: vcpus as u32 + 3 }.run(scheduler);
+        sockets.sort_unstable();
+        sockets
+    };
+    let default = Params::new();
+    assert_eq!(sockets("7.1", &default, 1, 2), [0, 1]);
+    for generation in ["7.2", "7.3"] {
+        let together = sockets(generation, &default, 1, 2);
+        assert_eq!(together[0], together[1], "{generation}");
+        assert_eq!(sockets(generation, &Params::new().with("llc_balancing", 0), 1, 2), [0, 1]);
+        assert_eq!(sockets(generation, &default, 2, 2), [0, 1], "the memory of a VM does not fit in a cache");
+        let many = sockets(generation, &default, 1, 8);
+        assert!(many.contains(&0) && many.contains(&1), "eight of eight CPUs are too many: {many:?}");
+    }
+}
+
 fn with_threads(mut vm: Vm, thread: ThreadConfig) -> Vm {
     vm.vcpus.iter_mut().for_each(|(vcpu, _)| vcpu.thread = thread);
     vm
