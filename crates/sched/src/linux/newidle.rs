@@ -23,20 +23,20 @@ pub struct BalanceRules {
 pub enum Newidle {
     /// Domains whose searches are believed to take less time than the CPU idles on average.
     ByCost,
-    /// As with `ByCost`; a search that finds nothing raises the believed cost by half. (Known of 6.18.2, assumed of 6.17.)
+    /// Domains as with `ByCost`; a search that finds nothing raises the believed cost by half. (Known of 6.18.2, assumed of 6.17.)
     ByCostOfFailures,
-    /// As with `ByCost`; of these domains, each at random, by the part of its searches that succeed (`NI_RANDOM`).
+    /// Domains as with `ByCost`, each of them at random, by the part of its searches that succeed (`NI_RANDOM`).
     Random,
-    /// As with `Random`; rarely idle CPUs search more often (`NI_RATE`).
+    /// Domains as with `Random`; the fewer calls in a second, the more of them search (`NI_RATE`).
     RandomByRate,
 }
 
 /// Threads that blocked and still compete (a delayed dequeue), as far as balancing moves them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MoveDelayed {
-    /// As other waiting threads.
+    /// Balancing moves them as it moves waiting threads.
     Always,
-    /// To balance loads.
+    /// Balancing moves them only to balance loads.
     ForLoad,
 }
 
