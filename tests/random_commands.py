@@ -40,6 +40,7 @@ def commands(scenario: Scenario, random: Random) -> list[tuple[str, ...]]:
         ("capacity", "s.toml", "--vary", f"copies:{domain}", "--budget", "2s"),
         ("place", "s.toml", "--budget", "2s"),
         ("tune", "s.toml", "--trials", "2", *FEW, "--out", "tuned"),
+        ("tune", "s.toml", "--minimise", f"{address}.response_p99", "--trials", "8", *FEW, "--out", "tuned-one"),
     ]
 
 

@@ -364,6 +364,9 @@ def test_the_weight_of_a_slice_decides_beside_other_slices() -> None:
     explained = explain(late, "users.response_p95 < 80ms", effort=Effort(replications=2))
     assert explained.verdict is None
     assert [fix.finding.rule for fix in explained.advice if fix.keeps] == ["slice-outweighed"]
+    answer = vcpulab.tune(late, minimise="users.response_p95", trials=16, replications=2)
+    assert answer.advised
+    assert path in answer.result.best.changes
 
 
 def test_the_weight_of_a_slice_is_no_cause_inside_of_it() -> None:

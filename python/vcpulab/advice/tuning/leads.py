@@ -46,12 +46,13 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
     servers = [name for name in with_servers(space.scenario.domains, own) if name not in own]
     blamed = [name for name in _waited_for(run, [*own, *servers]) if name not in (*own, *servers)]
     first = _CURES.get(held_back.kind) if held_back is not None else None
+    fixes = [parameter for parameter in active if parameter.by_rule]
+    active = [parameter for parameter in active if not parameter.by_rule]
     order = sorted(active, key=lambda parameter: (kind(parameter) != first, _rank(parameter)))
     places = _places(run, own)
     elsewhere = (
         parameter for parameter in order if split(parameter.name)[-1] in places and split(parameter.name)[0] == "host"
     )
-    fixes = (parameter for parameter in order if parameter.by_rule)
     picked = [(parameter, index) for parameter in fixes for index in _steps(parameter, True)]
     picked += [(parameter, index) for parameter in elsewhere for index in _steps(parameter, True)]
     on_host = [parameter for parameter in order if split(parameter.name)[0] == "host"]
