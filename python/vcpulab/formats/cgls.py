@@ -32,7 +32,7 @@ def read_cgls(path: str | PathLike[str]) -> Linux:
     Raises:
         RecordingError: it is something else.
     """
-    linux = Linux()
+    threads: dict[int, ProcThread] = {}
     above: list[str] = []
     around: list[str] = []
     begun = False
@@ -55,9 +55,7 @@ def read_cgls(path: str | PathLike[str]) -> Linux:
         if rest.startswith("→"):
             continue
         if process is not None:
-            linux.threads[int(process["pid"])] = ProcThread(
-                int(process["pid"]), group="/".join([*above, *around[:depth]])
-            )
+            threads[int(process["pid"])] = ProcThread(int(process["pid"]), group="/".join([*above, *around[:depth]]))
         else:
             around[depth:] = [_UNIT.sub("", rest)]
-    return linux
+    return Linux(threads=threads)

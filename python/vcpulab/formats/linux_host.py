@@ -9,9 +9,10 @@ their CPU use.
 """
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.excerpts import Excerpt
@@ -21,7 +22,7 @@ from vcpulab.formats.sources import lines_of
 LINES_MAX = 1_000_000
 
 
-@dataclass
+@dataclass(frozen=True)
 class ProcThread:
     """A thread or a process, as files in /proc describe it."""
 
@@ -31,23 +32,23 @@ class ProcThread:
     """The path of the thread's control group, without the first `/`; empty: the root group."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Linux:
     """The kernel, settings, control groups and threads that a host reports."""
 
     version: str | None = None
     """The text that names the kernel's release: `6.12.117+deb12-cloud-amd64, Debian 6.12.117-1~deb12u1`."""
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the kernel by path or name."""
-    groups: dict[str, dict[str, str]] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Control groups by path without the first `/`, with the contents of their files."""
-    threads: dict[int, ProcThread] = field(default_factory=dict)
+    threads: Mapping[int, ProcThread] = field(default_factory=dict)
     """Threads by number; a process is listed as its first thread."""
-    built: dict[str, dict[str, str]] = field(default_factory=dict)
+    built: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The options that kernels are built with, by the release in the name of their file: /boot/config-RELEASE."""
-    used_ns: dict[str, dict[float, int]] = field(default_factory=dict)
+    used_ns: Mapping[str, Mapping[float, int]] = field(default_factory=dict)
     """The CPU time of control groups, by path and by the time of reading, s."""
-    cgroups: dict[int, str] = field(default_factory=dict)
+    cgroups: Mapping[int, str] = field(default_factory=dict)
     """The versions of control groups that the CPU is seen under, each with a line that shows it."""
 
     def setting(self, name: str) -> str | None:
@@ -71,6 +72,19 @@ class Linux:
         values = {self.settings.get(name), *(options.get(name) for options in self.built.values())} - {None}
         return values.pop() if len(values) == 1 else None
 
+    def updated(self, more: "Linux") -> "Linux":
+        """The host with another report; where both say something, the other one counts."""
+        return Linux(
+            more.version or self.version,
+            {**self.settings, **more.settings},
+            _joined(self.groups, more.groups),
+            {**self.threads, **more.threads},
+            _joined(self.built, more.built),
+            _joined(self.used_ns, more.used_ns),
+            # The first line that shows a version is enough.
+            {**self.cgroups, **more.cgroups, **self.cgroups},
+        )
+
     def as_data(self) -> dict[str, Any]:
         """All of it, by name."""
         built = {
@@ -85,6 +99,30 @@ class Linux:
         threads = {f"thread {number}": f"{thread.name} /{thread.group}" for number, thread in self.threads.items()}
         version = {} if self.version is None else {"version": self.version}
         return {**version, **self.settings, **built, **groups, **threads}
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+def _joined(
+    first: Mapping[str, Mapping[_Key, _Value]], second: Mapping[str, Mapping[_Key, _Value]]
+) -> dict[str, Mapping[_Key, _Value]]:
+    """Mappings by name, those of the same name joined."""
+    return {**first, **{name: {**first.get(name, {}), **items} for name, items in second.items()}}
+
+
+@dataclass
+class _Draft:
+    """The lines of a report that are read so far; see `Linux`."""
+
+    version: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, dict[str, str]] = field(default_factory=dict)
+    threads: dict[int, ProcThread] = field(default_factory=dict)
+    built: dict[str, dict[str, str]] = field(default_factory=dict)
+    used_ns: dict[str, dict[float, int]] = field(default_factory=dict)
+    cgroups: dict[int, str] = field(default_factory=dict)
 
 
 _RELEASE = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,4})?([-+.][\w.+~-]*)?")
@@ -133,7 +171,7 @@ def read_linux(path: str | PathLike[str]) -> Linux:
     Raises:
         RecordingError: a line says something else.
     """
-    linux = Linux()
+    draft = _Draft()
     group: str | None = None
     at: float | None = None
     file = printed_file(path)
@@ -152,13 +190,13 @@ def read_linux(path: str | PathLike[str]) -> Linux:
             at = float(text)
         elif header is not None:
             group = _path(header["path"])
-            linux.groups.setdefault(group, {})
-        elif _took(linux, text, at):
+            draft.groups.setdefault(group, {})
+        elif _took(draft, text, at):
             group = None
-        elif group is None or not _in_group(linux, group, text, at):
+        elif group is None or not _in_group(draft, group, text, at):
             allowed = "`PATH:VALUE` of files in /sys and /proc, `[GROUP]`, or what uname, sysctl or /boot/config-… says"
             raise wrong(str(path), number, line, allowed)
-    return linux
+    return Linux(**vars(draft))
 
 
 def printed_file(path: str | PathLike[str]) -> str | None:
@@ -188,97 +226,97 @@ def group_path(text: str) -> str:
     return "/".join(parts[next((at for at in (after, top) if at is not None), 0) :])
 
 
-def _in_group(linux: Linux, group: str, text: str, at: float | None) -> bool:
+def _in_group(draft: _Draft, group: str, text: str, at: float | None) -> bool:
     match = _IN_GROUP.fullmatch(text + " ")
     if match is not None and not (match["name"] == "cpu.stat" and not match["value"].strip()):
-        _take_value(linux, group, match["name"], match["value"].strip(), at)
+        _take_value(draft, group, match["name"], match["value"].strip(), at)
     return match is not None
 
 
-def _take_value(linux: Linux, group: str, name: str, value: str, at: float | None) -> None:
+def _take_value(draft: _Draft, group: str, name: str, value: str, at: float | None) -> None:
     """A value of a control group: of a file, or of a line of its `cpu.stat`."""
-    linux.groups.setdefault(group, {})[name] = value
+    draft.groups.setdefault(group, {})[name] = value
     ns = {"usage_usec": 1000, "cpuacct.usage": 1}.get(name)
     if ns is not None and at is not None and value.isdecimal() and len(value) < 20:
-        linux.used_ns.setdefault(group, {})[at] = ns * int(value)
+        draft.used_ns.setdefault(group, {})[at] = ns * int(value)
 
 
-def _took(linux: Linux, text: str, at: float | None) -> bool:
+def _took(draft: _Draft, text: str, at: float | None) -> bool:
     named = _VERSION.fullmatch(text)
     text = text if named is None else named["text"].strip()
     kernel = _KERNEL.fullmatch(text)
     if kernel is not None:
-        linux.version = next(filter(None, kernel.group("listed", "proc", "uname", "release")))
+        draft.version = next(filter(None, kernel.group("listed", "proc", "uname", "release")))
         return True
     proc = _PROC.fullmatch(text)
     if proc is not None:
-        _add_thread(linux, proc)
+        _add_thread(draft, proc)
         return True
     of_group = _CGROUP_FILE.fullmatch(text)
     if of_group is not None:
-        _add_to_group(linux, of_group, at)
+        _add_to_group(draft, of_group, at)
         return True
-    return _took_mount(linux, text) or _took_setting(linux, text)
+    return _took_mount(draft, text) or _took_setting(draft, text)
 
 
-def _took_setting(linux: Linux, text: str) -> bool:
+def _took_setting(draft: _Draft, text: str) -> bool:
     if text.startswith("/boot/") and _BUILT.fullmatch(text) is None and ":#" in text:
         return True
     built = _BUILT.fullmatch(text)
     if built is not None:
-        options = linux.settings if built["release"] is None else linux.built.setdefault(built["release"], {})
+        options = draft.settings if built["release"] is None else draft.built.setdefault(built["release"], {})
         options[built["name"]] = built["value"].strip()
         return True
     for pattern in (_SYSCTL, _FILE):
         match = pattern.fullmatch(text)
         if match is not None:
             name, value = match.groups()
-            linux.settings[name] = value.strip()
+            draft.settings[name] = value.strip()
             return True
     return False
 
 
-def _took_mount(linux: Linux, text: str) -> bool:
+def _took_mount(draft: _Draft, text: str) -> bool:
     """A line of `mount` or /proc/mounts, or the file system at /sys/fs/cgroup: a `tmpfs` has version 1 in it."""
     if _FILE_SYSTEM.fullmatch(text):
-        linux.cgroups.setdefault(2 if text == "cgroup2fs" else 1, f"/sys/fs/cgroup is a {text}")
+        draft.cgroups.setdefault(2 if text == "cgroup2fs" else 1, f"/sys/fs/cgroup is a {text}")
         return True
     mount = _MOUNT.fullmatch(text) or _PROC_MOUNTS.fullmatch(text.removeprefix("/proc/mounts:"))
     if mount is None:
         return False
     if mount["type"] == "cgroup2" and mount["on"] == "/sys/fs/cgroup":
-        linux.cgroups.setdefault(2, "cgroup2 is mounted on /sys/fs/cgroup")
+        draft.cgroups.setdefault(2, "cgroup2 is mounted on /sys/fs/cgroup")
     elif mount["type"] == "cgroup" and "cpu" in mount["options"].split(","):
-        linux.cgroups.setdefault(1, f"the controller of the CPU is mounted on {mount['on']}")
+        draft.cgroups.setdefault(1, f"the controller of the CPU is mounted on {mount['on']}")
     return True
 
 
-def _add_thread(linux: Linux, match: re.Match[str]) -> None:
+def _add_thread(draft: _Draft, match: re.Match[str]) -> None:
     process = int(match["pid"])
-    thread = linux.threads.setdefault(int(match["tid"] or process), ProcThread(process))
+    number = int(match["tid"] or process)
+    thread = draft.threads.setdefault(number, ProcThread(process))
     if match["file"] == "comm":
-        thread.name = match["value"]
+        draft.threads[number] = replace(thread, name=match["value"])
         return
     controllers, _, group = match["value"].partition(":")[2].partition(":")
     # Version 2, or the one of version 1 that has the CPU.
     if controllers == "" or "cpu" in controllers.split(","):
-        thread.group = _path(group)
+        draft.threads[number] = replace(thread, group=_path(group))
     if "cpu" in controllers.split(","):
-        linux.cgroups.setdefault(1, f"/proc/{process}/cgroup has the controller of the CPU")
+        draft.cgroups.setdefault(1, f"/proc/{process}/cgroup has the controller of the CPU")
 
 
-def _add_to_group(linux: Linux, match: re.Match[str], at: float | None) -> None:
+def _add_to_group(draft: _Draft, match: re.Match[str], at: float | None) -> None:
     if _V1_PATH.match(match["path"]) and not match["file"].startswith("cgroup."):
-        linux.cgroups.setdefault(1, f"{match['path']}/{match['file']}")
+        draft.cgroups.setdefault(1, f"{match['path']}/{match['file']}")
     path, file, value = group_path(match["path"]), match["file"], match["value"].strip()
     if file in ("cgroup.procs", "cgroup.threads", "cgroup.tasks"):
         if value.isdecimal() and len(value) < 11:
             # Of a process without one thread's own: all its threads are there.
-            thread = linux.threads.setdefault(int(value), ProcThread())
-            thread.group = path
+            draft.threads[int(value)] = replace(draft.threads.get(int(value), ProcThread()), group=path)
         return
     name, _, rest = value.partition(" ")
     if file == "cpu.stat":
-        _take_value(linux, path, name, rest, at)
+        _take_value(draft, path, name, rest, at)
     else:
-        _take_value(linux, path, file, value, at)
+        _take_value(draft, path, file, value, at)

@@ -1,7 +1,8 @@
 """A virtual machine as tools of KVM hosts describe it, whichever tool it was."""
 
-from dataclasses import dataclass, field, fields
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 DEVICES = "what its disks and network interfaces do: add `disk`, `nic` and the work that uses them"
 """The setting of a configuration that has disks or network interfaces, in words."""
@@ -26,7 +27,7 @@ _CONFIGURATION = (
 """The fields that come from the configuration of a machine, not from its state."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Machine:
     """A virtual machine; `None` or empty: not said."""
 
@@ -37,7 +38,7 @@ class Machine:
     """QEMU's."""
     running: bool | None = None
     vcpus: int | None = None
-    params: dict[str, int] = field(default_factory=dict)
+    params: Mapping[str, int] = field(default_factory=dict)
     """Parameters under their names in scenarios, in µs: `global_quota_us`, … (-1: none), and `weight` of cgroup v2."""
     configured: Literal[True] | None = None
     """`True`: a listing has the whole configuration, so that settings it does not contain have their defaults."""
@@ -45,14 +46,14 @@ class Machine:
     """The configured `cpu_shares`: on control groups of version 2 the weight, of version 1 shares of 1024."""
     shares_now: int | None = None
     """The `cpu_shares` in force, by `virsh schedinfo`."""
-    vcpu_pins: dict[int, str] = field(default_factory=dict)
+    vcpu_pins: Mapping[int, str] = field(default_factory=dict)
     """The CPUs that each vCPU may run on."""
     emulator_pin: str | None = None
-    iothread_pins: dict[int, str] = field(default_factory=dict)
+    iothread_pins: Mapping[int, str] = field(default_factory=dict)
     iothread_pin: str | None = None
     """The CPUs of I/O threads that have no pin of their own."""
     iothreads: int | None = None
-    scheduling: dict[int, tuple[str, int]] = field(default_factory=dict)
+    scheduling: Mapping[int, tuple[str, int]] = field(default_factory=dict)
     """Policies other than `SCHED_OTHER` with their priorities, by vCPU."""
     nice: int | None = None
     """The nice value of the vCPUs' threads."""
@@ -62,28 +63,34 @@ class Machine:
     """libvirt's resource partition: `/machine/gold`."""
     threads_per_core: int | None = None
     """The number of threads of each core, as the guest is told."""
-    cpu_ns: dict[float, int] = field(default_factory=dict)
+    cpu_ns: Mapping[float, int] = field(default_factory=dict)
     """The CPU time since the machine began, by the time of reading, s."""
-    vcpu_ns: dict[tuple[float, int], int] = field(default_factory=dict)
+    vcpu_ns: Mapping[tuple[float, int], int] = field(default_factory=dict)
     """The CPU time of each vCPU, by the time of reading and vCPU."""
-    omitted: dict[str, None] = field(default_factory=dict)
+    omitted: Mapping[str, None] = field(default_factory=dict)
     """Settings without a field in scenarios, in words."""
 
-    def configured_anew(self, more: "Machine") -> bool:
-        """Forgets its configuration where another listing has all of it; was there one, and another than that?"""
+    def differs(self, more: "Machine") -> bool:
+        """`True`: another listing has the whole configuration, too, and a different one."""
         if not (self.configured and more.configured):
             return False
-        fresh, changed = Machine(self.name), False
-        for name in _CONFIGURATION:
-            changed = changed or getattr(self, name) != getattr(more, name)
-            setattr(self, name, getattr(fresh, name))
-        return changed
+        return any(getattr(self, name) != getattr(more, name) for name in _CONFIGURATION)
 
-    def add(self, more: "Machine") -> None:
-        """Takes what another listing of the same machine says; what both say, it says."""
-        for each in fields(self):
-            value, new_value = getattr(self, each.name), getattr(more, each.name)
-            if isinstance(new_value, dict):
-                value.update(new_value)
-            elif new_value is not None and each.name != "name":
-                setattr(self, each.name, new_value)
+    def updated(self, *more: "Machine") -> "Machine":
+        """The machine with what other listings of it say; where several say something, the last one counts.
+
+        A listing with the whole configuration replaces an earlier one.
+        """
+        values: dict[str, Any] = {
+            name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(self).items()
+        }
+        for listing in more:
+            if values["configured"] and listing.configured:
+                fresh = Machine(self.name)
+                values |= {name: getattr(fresh, name) for name in _CONFIGURATION}
+            for name, value in vars(listing).items():
+                if isinstance(value, Mapping):
+                    values[name].update(value)
+                elif value is not None and name != "name":
+                    values[name] = value
+        return Machine(**values)

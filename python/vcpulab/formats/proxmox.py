@@ -71,24 +71,27 @@ def _machine(path: str, about: str, settings: dict[str, str]) -> Machine:
         return int(text)
 
     vmid = int(about) if about.isdecimal() and len(about) < 10 else None
-    machine = Machine(settings.get("name", about), vmid, configured=True)
-    machine.vcpus = number("vcpus", number("cores", 1) * number("sockets", 1))
-    if settings.get("template") == "1":
-        machine.running = False
-    if "cpuunits" in settings:
-        machine.shares = number("cpuunits", 100)
+    vcpus = number("vcpus", number("cores", 1) * number("sockets", 1))
+    shares = number("cpuunits", 100) if "cpuunits" in settings else None
     limit = settings.get("cpulimit", "0")
     if not re.fullmatch(r"\d{1,4}(\.\d{1,6})?", limit):
         raise wrong(path, None, limit, "a number of CPUs as cpulimit, 0: none")
-    if float(limit):
-        machine.params |= {"global_quota_us": round(float(limit) * _PERIOD_US), "global_period_us": _PERIOD_US}
+    quota = {"global_quota_us": round(float(limit) * _PERIOD_US), "global_period_us": _PERIOD_US}
     # It is the affinity of the whole process.
-    pin = settings.get("affinity")
-    if pin:
-        machine.vcpu_pins = dict.fromkeys(range(min(machine.vcpus, 4096)), pin)
-        machine.emulator_pin = machine.iothread_pin = pin
+    pin = settings.get("affinity") or None
     bound = [_NODES.search(value) for name, value in settings.items() if re.fullmatch(r"numa\d+", name)]
-    machine.memory_nodes = ",".join(match["nodes"] for match in bound if match).replace(";", ",") or None
     disks = [value for name, value in settings.items() if re.fullmatch(r"(scsi|virtio)\d+", name)]
-    machine.iothreads = sum(bool(re.search(r"(^|,)iothread=1(,|$)", value)) for value in disks)
-    return machine
+    return Machine(
+        settings.get("name", about),
+        vmid,
+        running=False if settings.get("template") == "1" else None,
+        vcpus=vcpus,
+        params=quota if float(limit) else {},
+        configured=True,
+        shares=shares,
+        vcpu_pins={} if pin is None else dict.fromkeys(range(min(vcpus, 4096)), pin),
+        emulator_pin=pin,
+        iothread_pin=pin,
+        iothreads=sum(bool(re.search(r"(^|,)iothread=1(,|$)", value)) for value in disks),
+        memory_nodes=",".join(match["nodes"] for match in bound if match).replace(";", ",") or None,
+    )

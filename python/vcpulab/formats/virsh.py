@@ -5,6 +5,7 @@ Columns and names are those of virsh(1) and libvirt's domain XML format.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from os import PathLike
 from xml.etree import ElementTree
 
@@ -48,10 +49,8 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
         if cells is None:
             raise wrong(str(path), number, line, f"an id or `-`, a name, a state: {', '.join(_STATES)}")
         domain, name, state = cells
-        machine = Machine(name, None if domain == "-" else int(domain), running=domain != "-")
-        if state in _STANDING:
-            machine.omitted[f"that it is {state}: here it runs"] = None
-        machines.append(machine)
+        omitted = {f"that it is {state}: here it runs": None} if state in _STANDING else {}
+        machines.append(Machine(name, None if domain == "-" else int(domain), running=domain != "-", omitted=omitted))
     return machines
 
 
@@ -105,60 +104,71 @@ def read_domain(path: str | PathLike[str]) -> list[Machine]:
             continue
         if not line.strip(" \t-"):
             continue
-        if table is None or not _took(machine, table, line, words):
+        more = None if table is None else _line(machine, table, line, words)
+        if more is None:
             raise wrong(str(path), number, line, "a line of virsh vcpuinfo, vcpupin, emulatorpin, or schedinfo")
+        machines[about] = machine.updated(more)
     return list(machines.values())
 
 
 _FIRST_VCPU = re.compile(r"\s*VCPU:\s+0\s*")
 
 
-def _took(machine: Machine, table: str, line: str, words: list[str]) -> bool:
+def _line(machine: Machine, table: str, line: str, words: list[str]) -> Machine | None:
+    """The contents of a line about a machine that is known so far; `None`: the table has no such line."""
     if table == "info":
-        return _took_info(machine, line)
+        return _info(machine, line)
     name, sign, value = (part.strip() for part in line.partition(":"))
     if table == "scheduler":
-        if name in _PARAMS and _NUMBER.fullmatch(value):
-            machine.params[_PARAMS[name]] = quota_us(int(value))
-        elif name == "cpu_shares" and value.isdecimal() and len(value) < 10 and int(value):
-            # A machine that is off and has none configured has 0.
-            machine.shares_now = int(value)
-        elif name not in ("Scheduler", "cpu_shares", *_PARAMS):
-            machine.omitted[f"{name} = {value}, which `virsh schedinfo` has of another hypervisor"] = None
-        return bool(sign)
+        return _scheduling(machine.name, name, value) if sign else None
     if len(words) != 2 or not _CPUS.fullmatch(words[1]):
-        return False
-    number = words[0].removesuffix(":")
+        return None
+    return _pin(machine, table, words[0].removesuffix(":"), words[1])
+
+
+def _pin(machine: Machine, table: str, number: str, cpus: str) -> Machine | None:
+    """A line of `vcpupin`, `emulatorpin` or `iothreadinfo`."""
     if table == "emulator" and number == "*":
-        machine.emulator_pin = words[1]
-    elif number.isdecimal() and len(number) < 5 and table == "vcpu":
-        machine.vcpu_pins[int(number)] = words[1]
-        machine.vcpus = max(machine.vcpus or 0, int(number) + 1)
-    elif number.isdecimal() and len(number) < 5 and table == "iothread":
-        machine.iothread_pins[int(number)] = words[1]
-        machine.iothreads = len(machine.iothread_pins)
-    else:
-        return False
-    return True
+        return Machine(machine.name, emulator_pin=cpus)
+    if not number.isdecimal() or len(number) > 4:
+        return None
+    if table == "vcpu":
+        vcpus = max(machine.vcpus or 0, int(number) + 1)
+        return Machine(machine.name, vcpus=vcpus, vcpu_pins={int(number): cpus})
+    if table == "iothread":
+        iothreads = len({*machine.iothread_pins, int(number)})
+        return Machine(machine.name, iothreads=iothreads, iothread_pins={int(number): cpus})
+    return None
 
 
-def _took_info(machine: Machine, line: str) -> bool:
+def _scheduling(machine: str, name: str, value: str) -> Machine:
+    """A line of `schedinfo`."""
+    if name in _PARAMS and _NUMBER.fullmatch(value):
+        return Machine(machine, params={_PARAMS[name]: quota_us(int(value))})
+    if name == "cpu_shares" and value.isdecimal() and len(value) < 10 and int(value):
+        # A machine that is off and has none configured has 0.
+        return Machine(machine, shares_now=int(value))
+    if name in ("Scheduler", "cpu_shares", *_PARAMS):
+        return Machine(machine)
+    return Machine(machine, omitted={f"{name} = {value}, which `virsh schedinfo` has of another hypervisor": None})
+
+
+def _info(machine: Machine, line: str) -> Machine | None:
     """A line of `vcpuinfo`. That of a machine that is off has `CPU time        N/A`, without a colon."""
     match = re.fullmatch(r"\s*(?P<name>VCPU|CPU|State|CPU time|CPU Affinity)(:|\s{2,})\s*(?P<value>.*?)\s*", line)
     if match is None:
-        return False
+        return None
     name, value = match["name"], match["value"]
     if name == "VCPU":
-        if not value.isdecimal() or len(value) > 4:
-            return False
-        machine.vcpus = max(machine.vcpus or 0, int(value) + 1)
-    elif name == "CPU Affinity" and machine.vcpus:
+        is_number = value.isdecimal() and len(value) < 5
+        return Machine(machine.name, vcpus=max(machine.vcpus or 0, int(value) + 1)) if is_number else None
+    if name == "CPU Affinity" and machine.vcpus:
         pretty = _PRETTY.fullmatch(value)
         if pretty is None and re.fullmatch(r"[y-]{1,4096}", value) is None:
-            return False
+            return None
         cpus = ",".join(str(cpu) for cpu, may in enumerate(value) if may == "y") if pretty is None else pretty["cpus"]
-        machine.vcpu_pins[machine.vcpus - 1] = cpus
-    return True
+        return Machine(machine.name, vcpu_pins={machine.vcpus - 1: cpus})
+    return Machine(machine.name)
 
 
 # ---- XML ----
@@ -241,34 +251,34 @@ def _machine(path: str | PathLike[str], element: ElementTree.Element) -> Machine
     name = (element.findtext("name") or "").strip()
     if not name:
         raise wrong(str(path), None, "no <name>", "a domain's name")
-    machine = Machine(name, configured=True)
-    if element.get("id") is not None:
-        machine.number, machine.running = number("id", element.get("id")), True
-    vcpu = element.find("vcpu")
-    if vcpu is not None:
-        machine.vcpus = number("vcpu", vcpu.get("current") or vcpu.text, 1)
-        if vcpu.get("cpuset"):
-            machine.vcpu_pins = dict.fromkeys(range(min(machine.vcpus, 4096)), vcpu.get("cpuset", ""))
-            machine.emulator_pin = machine.iothread_pin = vcpu.get("cpuset")
-    if element.find("iothreads") is not None:
-        machine.iothreads = number("iothreads", element.findtext("iothreads"))
-    topology = element.find("cpu/topology")
-    if topology is not None and topology.get("threads") is not None:
-        machine.threads_per_core = number("threads", topology.get("threads"), 1)
-    machine.partition = (element.findtext("resource/partition") or "").strip() or None
-    for child in element.iterfind("cputune/*"):
-        _take_tuning(machine, child, number)
-    _take_memory(machine, element.iterfind("numatune/*"))
-    _take_omitted(machine, element)
+    domain, vcpu, topology = element.get("id"), element.find("vcpu"), element.find("cpu/topology")
+    vcpus = None if vcpu is None else number("vcpu", vcpu.get("current") or vcpu.text, 1)
+    pin = None if vcpu is None else vcpu.get("cpuset") or None
+    threads = None if topology is None else topology.get("threads")
+    iothreads = element.find("iothreads")
+    machine = Machine(
+        name,
+        None if domain is None else number("id", domain),
+        running=None if domain is None else True,
+        vcpus=vcpus,
+        configured=True,
+        vcpu_pins={} if pin is None or vcpus is None else dict.fromkeys(range(min(vcpus, 4096)), pin),
+        emulator_pin=pin,
+        iothread_pin=pin,
+        iothreads=None if iothreads is None else number("iothreads", iothreads.text),
+        threads_per_core=None if threads is None else number("threads", threads, 1),
+        partition=(element.findtext("resource/partition") or "").strip() or None,
+    )
+    tuning = [_tuning(name, child, number) for child in element.iterfind("cputune/*")]
+    machine = machine.updated(*tuning, *_memory(name, element.iterfind("numatune/*")), _omitted(name, element))
     online = sorted(
         number("vcpu id", vcpu.get("id"), 0) for vcpu in element.iterfind("vcpus/vcpu") if vcpu.get("enabled") == "yes"
     )
-    _count_from_0(machine, dict(zip(online, range(len(online)), strict=True)))
-    return machine
+    return _counted_from_0(machine, dict(zip(online, range(len(online)), strict=True)))
 
 
-def _count_from_0(machine: Machine, online: Mapping[int, int]) -> None:
-    """Leaves out what is said of vCPUs that are offline, and numbers the others.
+def _counted_from_0(machine: Machine, online: Mapping[int, int]) -> Machine:
+    """The machine without what is said of vCPUs that are offline, and with numbers for the others.
 
     Args:
         machine: theirs.
@@ -277,57 +287,63 @@ def _count_from_0(machine: Machine, online: Mapping[int, int]) -> None:
     numbered_vcpus = {*machine.vcpu_pins, *machine.scheduling}
     numbers = online or {vcpu: vcpu for vcpu in numbered_vcpus if vcpu < (machine.vcpus or 1)}
     offline = sorted(numbered_vcpus.difference(numbers))
-    if offline:
-        machine.omitted[f"what vCPUs {spans(offline)} may do, which are offline"] = None
-    machine.vcpu_pins = {numbers[vcpu]: pin for vcpu, pin in machine.vcpu_pins.items() if vcpu in numbers}
-    machine.scheduling = {numbers[vcpu]: policy for vcpu, policy in machine.scheduling.items() if vcpu in numbers}
+    omitted = {f"what vCPUs {spans(offline)} may do, which are offline": None} if offline else {}
+    return replace(
+        machine,
+        omitted={**machine.omitted, **omitted},
+        vcpu_pins={numbers[vcpu]: pin for vcpu, pin in machine.vcpu_pins.items() if vcpu in numbers},
+        scheduling={numbers[vcpu]: policy for vcpu, policy in machine.scheduling.items() if vcpu in numbers},
+    )
 
 
-def _take_tuning(machine: Machine, child: ElementTree.Element, number: Callable[[str, str | None], int]) -> None:
-    """An element of `<cputune>`."""
+def _tuning(  # noqa: PLR0911 (a line for each element)
+    machine: str, child: ElementTree.Element, number: Callable[[str, str | None], int]
+) -> Machine:
+    """The contents of an element of `<cputune>`."""
 
     def attribute(name: str) -> int:
         return number(f"{child.tag} {name}", child.get(name))
 
     tag = {"period": "vcpu_period", "quota": "vcpu_quota"}.get(child.tag, child.tag)
     if tag in _PARAMS:
-        machine.params[_PARAMS[tag]] = quota_us(number(child.tag, child.text))
-    elif tag == "shares":
-        machine.shares = max(number("shares", child.text), 0) or None
-    elif tag == "vcpupin":
-        machine.vcpu_pins[attribute("vcpu")] = child.get("cpuset", "")
-    elif tag == "emulatorpin":
-        machine.emulator_pin = child.get("cpuset")
-    elif tag == "iothreadpin":
-        machine.iothread_pins[attribute("iothread")] = child.get("cpuset", "")
-    elif tag == "vcpusched":
-        for vcpu in numbers_of(child.get("vcpus", "")):
-            priority = attribute("priority") if child.get("priority") else 0
-            machine.scheduling[vcpu] = child.get("scheduler", "other"), priority
-    else:
-        machine.omitted[f"<{child.tag}>"] = None
+        return Machine(machine, params={_PARAMS[tag]: quota_us(number(child.tag, child.text))})
+    if tag == "shares":
+        return Machine(machine, shares=max(number("shares", child.text), 0) or None)
+    if tag == "vcpupin":
+        return Machine(machine, vcpu_pins={attribute("vcpu"): child.get("cpuset", "")})
+    if tag == "emulatorpin":
+        return Machine(machine, emulator_pin=child.get("cpuset"))
+    if tag == "iothreadpin":
+        return Machine(machine, iothread_pins={attribute("iothread"): child.get("cpuset", "")})
+    if tag == "vcpusched":
+        vcpus = numbers_of(child.get("vcpus", ""))
+        priority = attribute("priority") if vcpus and child.get("priority") else 0
+        return Machine(machine, scheduling=dict.fromkeys(vcpus, (child.get("scheduler", "other"), priority)))
+    return Machine(machine, omitted={f"<{child.tag}>": None})
 
 
-def _take_memory(machine: Machine, numatune: Iterable[ElementTree.Element]) -> None:
+def _memory(machine: str, numatune: Iterable[ElementTree.Element]) -> Iterator[Machine]:
     """The host's nodes that its memory is bound to."""
     for child in numatune:
         if child.tag == "memory" and child.get("nodeset"):
-            machine.memory_nodes = child.get("nodeset")
+            yield Machine(machine, memory_nodes=child.get("nodeset"))
         else:
             values = "".join(f" {name}={value!r}" for name, value in child.attrib.items())
-            machine.omitted[f"<numatune>: <{child.tag}{values}>"] = None
+            yield Machine(machine, omitted={f"<numatune>: <{child.tag}{values}>": None})
 
 
-def _take_omitted(machine: Machine, element: ElementTree.Element) -> None:
-    """Notes settings without a field in scenarios that change the place of work."""
+def _omitted(machine: str, element: ElementTree.Element) -> Machine:
+    """Settings without a field in scenarios that change the place of work."""
+    omitted = []
     if element.find("devices/disk") is not None or element.find("devices/interface") is not None:
-        machine.omitted[DEVICES] = None
+        omitted.append(DEVICES)
     kind = element.get("type", "kvm")
     if kind not in ("kvm", "qemu", "xen"):
-        machine.omitted[f"that it is no VM of KVM (type='{kind}'): here it is one"] = None
+        omitted.append(f"that it is no VM of KVM (type='{kind}'): here it is one")
     vcpu = element.find("vcpu")
     if vcpu is not None and vcpu.get("placement") == "auto":
-        machine.omitted["vCPUs placed by numad (placement='auto')"] = None
+        omitted.append("vCPUs placed by numad (placement='auto')")
+    return Machine(machine, omitted=dict.fromkeys(omitted))
 
 
 def numbers_of(text: str) -> list[int]:
@@ -360,37 +376,36 @@ def read_domstats(path: str | PathLike[str]) -> list[Machine]:
     Raises:
         RecordingError: it is something else.
     """
-    machines: dict[str, Machine] = {}
-    at, machine = 0.0, None
+    counts: dict[str, list[Machine]] = {}
+    at, title = 0.0, None
     for number, line in enumerate(text_of(path).splitlines(), 1):
         text = line.strip()
         name, sign, value = text.partition("=")
         if _STAMP.fullmatch(text):
-            at, machine = float(text), None
+            at, title = float(text), None
         elif text.startswith("Domain: "):
             title = text.removeprefix("Domain: ").strip("'")
-            machine = machines.setdefault(title, Machine(title))
+            counts.setdefault(title, [])
         elif not text or heading_of(line) is not None:
             continue
-        elif not sign or machine is None:
+        elif not sign or title is None:
             raise wrong(str(path), number, line, "seconds, `Domain: 'NAME'`, or `NAME=VALUE` after it")
         elif value.isdecimal() and len(value) < 20:
-            _take_count(machine, at, name, int(value))
-    return list(machines.values())
+            counts[title].append(_count(title, at, name, int(value)))
+    return [Machine(title).updated(*more) for title, more in counts.items()]
 
 
-def _take_count(machine: Machine, at: float, name: str, value: int) -> None:
+def _count(machine: str, at: float, name: str, value: int) -> Machine:
     vcpu = _VCPU_TIME.fullmatch(name)
     if name == "cpu.time":
-        machine.cpu_ns[at] = value
-    elif vcpu is not None:
-        machine.vcpu_ns[at, int(vcpu[1])] = value
-    elif value and _VCPU_WAIT.fullmatch(name):
-        machine.omitted["how long its vCPUs waited (vcpu.N.wait, vcpu.N.delay)"] = None
-    elif name == "vcpu.current" and value < 10_000:
-        machine.vcpus = value
-    elif name == "state.state":
-        machine.running = value not in _OFF
+        return Machine(machine, cpu_ns={at: value})
+    if vcpu is not None:
+        return Machine(machine, vcpu_ns={(at, int(vcpu[1])): value})
+    if value and _VCPU_WAIT.fullmatch(name):
+        return Machine(machine, omitted={"how long its vCPUs waited (vcpu.N.wait, vcpu.N.delay)": None})
+    if name == "vcpu.current" and value < 10_000:
+        return Machine(machine, vcpus=value)
+    return Machine(machine, running=value not in _OFF if name == "state.state" else None)
 
 
 _OFF = (4, 5, 6)

@@ -64,19 +64,18 @@ def machines_of(threads: Iterable[Thread]) -> Iterator[Machine]:
             continue
         name, number = _value(vmm.name, main.args), _value(vmm.number, main.args)
         seen = {int(match["vcpu"]): thread for thread in own if (match := vmm.vcpu.fullmatch(thread.name))}
-        machine = Machine(
+        yield Machine(
             name or f"{program.rpartition('/')[2]}-{process}",
             None if number is None else int(number),
             process,
             running=True,
             vcpus=_vcpus(_value(vmm.vcpus, main.args)) or (max(seen) + 1 if seen else None),
             threads_per_core=_threads(_value(vmm.vcpus, main.args)),
+            nice=next((thread.nice for thread in seen.values()), None),
+            scheduling={
+                vcpu: (thread.policy, thread.priority) for vcpu, thread in seen.items() if thread.policy != "other"
+            },
         )
-        for vcpu, thread in seen.items():
-            machine.nice = thread.nice if machine.nice is None else machine.nice
-            if thread.policy != "other":
-                machine.scheduling[vcpu] = thread.policy, thread.priority
-        yield machine
 
 
 _NO_MACHINE = re.compile(r"(?:^|\s)-(machine|M)\s+none\b")

@@ -1,6 +1,7 @@
 """The listings of a KVM host, read one after another."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vcpulab import formats as recordings
@@ -35,7 +36,7 @@ class _Reader:
         self._info = Info({})
         self._machines: dict[str, Machine] = {}
         self._numbered: dict[int, str] = {}
-        self._scoped: dict[str, list[Machine]] = {}
+        self._scoped: dict[str, list[str]] = {}
         self._listed: dict[int, Thread] = {}
         self._experiment = Experiment()
         self._kinds: set[recordings.Kind] = set()
@@ -48,7 +49,7 @@ class _Reader:
             info=self._info,
             machines=self._machines,
             numbered=self._numbered,
-            scoped=self._scoped,
+            scoped={begin: [self._machines[name] for name in names] for begin, names in self._scoped.items()},
             listed=self._listed,
             experiment=self._experiment,
             vcpu_threads=vcpu_threads,
@@ -60,10 +61,10 @@ class _Reader:
         """Takes a listing."""
         self._kinds.add(kind)
         if kind in ("linux", "systemd-cgls"):
-            self._take_linux(holds)
+            self._linux = self._linux.updated(holds)
         elif kind == "linux-experiment":
             self._experiment = holds
-            self._linux.groups.update(holds.groups)
+            self._linux = replace(self._linux, groups={**self._linux.groups, **holds.groups})
         elif kind == "ps-threads":
             self._listed.update((thread.thread, thread) for thread in holds)
             self._take_commands(holds)
@@ -77,19 +78,6 @@ class _Reader:
             for machine in holds:
                 self._add(machine, by_number=kind.startswith("qm-"))
 
-    def _take_linux(self, holds: Linux) -> None:
-        self._linux.version = holds.version or self._linux.version
-        self._linux.settings.update(holds.settings)
-        for release, options in holds.built.items():
-            self._linux.built.setdefault(release, {}).update(options)
-        for path, files in holds.groups.items():
-            self._linux.groups.setdefault(path, {}).update(files)
-        self._linux.threads.update(holds.threads)
-        for path, used_ns in holds.used_ns.items():
-            self._linux.used_ns.setdefault(path, {}).update(used_ns)
-        for version, evidence in holds.cgroups.items():
-            self._linux.cgroups.setdefault(version, evidence)
-
     def _add(self, machine: Machine, *, by_number: bool = False) -> None:
         """Takes a listing of a machine. `by_number`: machines of one name may be several, with a number each."""
         named = self._machines.get(machine.name)
@@ -99,18 +87,18 @@ class _Reader:
                 f"VMs {named.number} and {machine.number} are both called `{machine.name}`: {machine.number} has its "
                 "number in its name here"
             )
-            machine.name = f"{machine.name}-{machine.number}"
+            machine = replace(machine, name=f"{machine.name}-{machine.number}")
         else:
             same = self._same(machine)
         if same is None:
             self._machines[machine.name] = same = machine
-            self._scoped.setdefault(machine_chars(machine.name)[:SURE_CHARS], []).append(machine)
+            self._add_scope(machine.name)
         else:
-            if same.configured_anew(machine):
+            if same.differs(machine):
                 self._notes.append(
                     f"two listings have configurations of {same.name} that differ: the later one is taken"
                 )
-            same.add(machine)
+            self._machines[same.name] = same = same.updated(machine)
         if same.number is not None:
             self._numbered[same.number] = same.name
 
@@ -130,15 +118,20 @@ class _Reader:
             )
             return None
         del self._machines[number]
-        numbered.name = machine.name
-        self._machines[machine.name] = numbered
-        self._scoped.setdefault(machine_chars(machine.name)[:SURE_CHARS], []).append(numbered)
+        self._machines[machine.name] = numbered = replace(numbered, name=machine.name)
+        for names in self._scoped.values():
+            names[:] = [machine.name if name == number else name for name in names]
+        self._add_scope(machine.name)
         return numbered
+
+    def _add_scope(self, name: str) -> None:
+        """Notes the beginning of the names of scopes of a machine."""
+        self._scoped.setdefault(machine_chars(name)[:SURE_CHARS], []).append(name)
 
     def _take_commands(self, threads: list[Thread]) -> None:
         """VMs by the command lines of QEMU and its like."""
         for machine in machines_of(threads):
             earlier = self._machines.get(machine.name)
-            if earlier is not None and earlier.vcpus is not None:
-                machine.vcpus = None  # It is from when the VM was started.
-            self._add(machine, by_number=True)
+            # A command line is from when the VM was started.
+            is_old = earlier is not None and earlier.vcpus is not None
+            self._add(replace(machine, vcpus=None) if is_old else machine, by_number=True)
