@@ -357,6 +357,14 @@ def test_a_client_asks_however_short_its_first_sleep_is() -> None:
     ]
 
 
+def test_a_turn_that_took_no_time_and_wakes_nobody_is_no_phase() -> None:
+    """Damaged recordings have such turns, and a phase of a scenario has events."""
+    timer = Task((1, 0), TIME, [Sample([], 0), Sample([(3, None)], 5 * US)])
+    assert app_of(timer, [timer], lambda vcpu, _: f"to {vcpu[0]}")["phase"] == [
+        {"event": [{"sleep": "5000ns"}, {"run": "3ns"}]}
+    ]
+
+
 @pytest.mark.parametrize("setting", ["default", "rate5000", "slice1-rate100"])
 def test_readers_of_a_disk_are_told_to_ask_and_to_be_answered(setting: str, scratch: Path) -> None:
     """One reads all the time; under short slices its answers come before it blocks, and few wake-ups show them."""

@@ -149,6 +149,8 @@ def app_of(task: Task, tasks: Sequence[Task], channel: Callable[[Vcpu, Kind], st
             phases.append({"event": [*sleep, *later, *waits, *answer]})
         else:
             phases.append({"event": [*answer, *waits] if task.starts else [*waits, *answer]})
+    # A damaged recording may have turns of no time that tell nobody anything.
+    phases = [phase for phase in phases if phase["event"]]
     demands = [(sample.run_ns(), sample.then_ns) for sample in task.samples]
     softirq = {"softirq": True} if task.softirq else {"softirq_first": True} if task.acknowledges_first else {}
     return {"kind": "phases", **softirq, "stretch": mean_stretch(demands), "phase": phases}
