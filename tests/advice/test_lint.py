@@ -479,6 +479,7 @@ def _is_short(path: Path) -> bool:
 _SHORT = [path for path in sorted(ROOT.glob("scenarios/*.toml")) if _is_short(path)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", _SHORT, ids=lambda path: path.stem)
 def test_shipped_scenarios_are_clean_but_for_what_they_show(path: Path) -> None:
     findings = {(result.finding.rule, result.finding.path) for result in lint(path, effort=Effort(replications=2))[1]}

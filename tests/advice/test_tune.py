@@ -33,6 +33,8 @@ from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find, slo
 from vcpulab.results.stream import Stream
 
+pytestmark = pytest.mark.slow
+
 # A server, and a batch machine in its way: a small cap on that one is what a quick server wants.
 PLANTED = """\
 name = "planted"

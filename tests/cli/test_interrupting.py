@@ -21,6 +21,8 @@ from vcpulab.advice.managing import Proportional, Settings, manage
 from vcpulab.advice.placing import packing, placing
 from vcpulab.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 SHORT = TWO_HOGS.replace("300ms", "100ms").replace("replications = 3", "replications = 2")
 LONG = SHORT.replace("100ms", "1000s").replace("replications = 2", "replications = 4")
 """A replication takes some 0.05 s: the engine is asked whether to go on while it runs."""

@@ -3,11 +3,15 @@
 import csv
 import re
 
+import pytest
+
 import invalidation
 import measure
 from support import ROOT
 from vcpulab import conformance as bundled
 from vcpulab_evidence.validation import validate
+
+pytestmark = pytest.mark.slow
 
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "validation.md").read_text(encoding="utf-8")

@@ -19,6 +19,8 @@ from vcpulab.twin.preemption_costs import resume_ns, without
 from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.twin.sources import gather
 
+pytestmark = pytest.mark.slow
+
 KEPT = ROOT / "evidence" / "recordings" / "xen"
 DOM0, SENDER = (0, 0), (1, 0)
 US = 1000

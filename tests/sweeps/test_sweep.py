@@ -41,6 +41,8 @@ from vcpulab.sweeps.executors import BatchResult
 from vcpulab.sweeps.runner import Fixed, Sizer
 from vcpulab.sweeps.work import Batch, Measured, measure
 
+pytestmark = pytest.mark.slow
+
 WEB = """\
 [run]
 duration = "150ms"
