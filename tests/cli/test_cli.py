@@ -213,6 +213,8 @@ def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, name: str) 
     if name.startswith("export"):
         assert command("run", "web.toml", "--trace", "out/trace").returncode == 0
     for arguments in examples_of(command, name):
+        if arguments == ["validate"]:
+            continue  # of all recordings: `tests/evidence/test_validation_page.py`
         if name == "init":
             (tmp_path / "web.toml").unlink()
         result = conformance() if arguments == ["conformance"] else command(*arguments)

@@ -2,14 +2,16 @@
 
 import csv
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import invalidation
 import measure
-from support import ROOT
-from vcpulab import conformance as bundled
-from vcpulab_evidence.validation import validate
+from support import ROOT, examples_in_help
+from vcpulab.cli.main import main
+from vcpulab_evidence.validation import Report, validate
 
 pytestmark = pytest.mark.slow
 
@@ -40,8 +42,20 @@ def test_decisions_are_those_that_are_replayed() -> None:
     assert measured == kept("conformance")
 
 
-def test_predictions_of_linux_are_those_that_are_measured() -> None:
-    report = validate([bundled.recordings()])
+def test_predictions_of_linux_are_those_that_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the first example in the help of `vcpulab validate`: predictions of all that is bundled take long."""
+    reports: list[Report] = []
+
+    def validated(*paths: Any, **options: Any) -> Report:
+        reports.append(validate(*paths, **options))
+        return reports[-1]
+
+    monkeypatch.setattr("vcpulab_evidence.validation.validate", validated)
+    monkeypatch.chdir(tmp_path)
+    first_example, *_ = examples_in_help("validate")
+    assert first_example == "vcpulab validate"
+    assert main(["validate"]) == 0
+    (report,) = reports
     assert [{key: str(value) for key, value in row.items()} for row in measure.linux(report)] == kept("linux")
 
 
