@@ -1,6 +1,7 @@
 """What every command says fits a page: the answer first, and in a line what is left out and how to see it."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,13 @@ import vcpulab
 from forty import FORTY
 from support import ROOT, Vcpulab
 from vcpulab.cli import page
+from vcpulab.cli.main import main
 from vcpulab.cli.page import LINES_MAX
-from vcpulab.show.document import Block, Lines, Part
+from vcpulab.show.document import Block, Document, Lines, Part
 from vcpulab.show.table import Table
 
 WIDTHS = (60, 80, 120)
+AtWidths = Callable[..., tuple[int, dict[int, str]]]
 SOON = ["--replications", "2"]
 BATCH = [word for number in range(1, 13) for word in ("--domain", f"batch{number:02}")]
 COMMANDS = {
@@ -42,6 +45,9 @@ COMMANDS = {
 }
 """A command on forty VMs, and how its answer begins."""
 
+LEAVES_OUT = ("run", "run with counters", "explain", "bounds", "bounds checked", "whatif", "manage")
+"""Commands whose answer on forty VMs is longer than a page."""
+
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> None:
@@ -61,27 +67,48 @@ def lines_of_a_terminal(text: str, columns: int) -> int:
     return sum(max(1, -(-len(line) // columns)) for line in text.splitlines())
 
 
+@pytest.fixture
+def at_widths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> AtWidths:
+    """A command in this process: it works once, and shows its answer at each width; its status and the answers."""
+    monkeypatch.chdir(tmp_path)
+    show = page.show
+
+    def run(*arguments: str) -> tuple[int, dict[int, str]]:
+        answers = dict.fromkeys(WIDTHS, "")
+
+        def show_at_widths(document: Document, **options: bool) -> None:
+            parts, before = list(document), capsys.readouterr().out
+            for columns in WIDTHS:
+                monkeypatch.setenv("COLUMNS", str(columns))
+                show(parts, **options)
+                answers[columns] += before + capsys.readouterr().out
+
+        monkeypatch.setattr(page, "show", show_at_widths)
+        status = main(arguments)
+        end = capsys.readouterr().out
+        return status, {columns: answer + end for columns, answer in answers.items()}
+
+    return run
+
+
 @pytest.mark.usefixtures("hosts")
-@pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize("name", COMMANDS)
-def test_an_answer_on_forty_vms_fits_a_page(command: Vcpulab, name: str, columns: int) -> None:
+def test_an_answer_on_forty_vms_fits_a_page(at_widths: AtWidths, name: str) -> None:
     arguments, answer = COMMANDS[name]
-    result = command(*(word.replace("HOST", "forty.toml") for word in arguments), COLUMNS=str(columns))
-    assert result.returncode in (0, 1), result.stderr
-    assert lines_of_a_terminal(result.stdout, columns) <= LINES_MAX
-    beginning = " ".join(result.stdout.splitlines()[:5]) if "(?m" not in answer else result.stdout
-    assert re.search(answer.replace("HOST", "forty.toml"), beginning), result.stdout
+    status, answers = at_widths(*(word.replace("HOST", "forty.toml") for word in arguments))
+    assert status in (0, 1)
+    for columns, text in answers.items():
+        assert lines_of_a_terminal(text, columns) <= LINES_MAX, columns
+        beginning = " ".join(text.splitlines()[:5]) if "(?m" not in answer else text
+        assert re.search(answer.replace("HOST", "forty.toml"), beginning), text
+    assert name not in LEAVES_OUT or "--all" in " ".join(answers[60].split())
 
 
 @pytest.mark.usefixtures("hosts")
-@pytest.mark.parametrize(
-    "name", ["run", "run with counters", "explain", "bounds", "bounds checked", "whatif", "manage"]
-)
-def test_what_a_page_leaves_out_is_named_with_the_option_that_shows_it(command: Vcpulab, name: str) -> None:
+@pytest.mark.parametrize("name", LEAVES_OUT)
+def test_the_option_that_a_page_names_shows_what_it_leaves_out(command: Vcpulab, name: str) -> None:
     arguments = [word.replace("HOST", "forty.toml") for word in COMMANDS[name][0]]
-    short = command(*arguments, COLUMNS="60").stdout
     every = command(*arguments, "--all", COLUMNS="60").stdout
-    assert "--all" in " ".join(short.split())
     assert "--all" not in every
     assert len(every.splitlines()) > LINES_MAX
 
@@ -96,7 +123,6 @@ def test_an_answer_on_vms_that_are_all_different_fits_a_page(command: Vcpulab, n
     assert 0 < lines_of_a_terminal(result.stdout, columns) <= LINES_MAX
 
 
-@pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -110,15 +136,14 @@ def test_an_answer_on_vms_that_are_all_different_fits_a_page(command: Vcpulab, n
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )
-def test_an_answer_on_a_small_host_fits_a_page(
-    command: Vcpulab, tmp_path: Path, arguments: list[str], columns: int
-) -> None:
+def test_an_answer_on_a_small_host_fits_a_page(at_widths: AtWidths, tmp_path: Path, arguments: list[str]) -> None:
     short = vcpulab.Scenario.starter().change({"run.duration": "1s", "run.warmup": "0s"})
     (tmp_path / "web.toml").write_text(short.text)
     (tmp_path / "points.toml").write_text(POINTS)
-    result = command(*arguments, COLUMNS=str(columns))
-    assert result.returncode == 0, result.stderr
-    assert 0 < lines_of_a_terminal(result.stdout, columns) <= LINES_MAX
+    status, answers = at_widths(*arguments)
+    assert status == 0
+    for columns, text in answers.items():
+        assert 0 < lines_of_a_terminal(text, columns) <= LINES_MAX, columns
 
 
 POINTS = """\
