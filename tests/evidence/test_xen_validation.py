@@ -26,14 +26,21 @@ WEIGHTS = ("xen4.17-credit-weights", "xen4.17-credit2-weights")
 
 
 @pytest.fixture(scope="module")
-def weights() -> Agreement:
-    return Xen().validate([REAL / name for name in WEIGHTS])
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which runs are kept: several tests validate the same recordings."""
+    return tmp_path_factory.mktemp("results")
 
 
-def test_every_ordered_pair_of_the_same_guests_is_predicted(command: Vcpulab, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def weights(results: Path) -> Agreement:
+    return Xen().validate([REAL / name for name in WEIGHTS], store=RunCache(results / "units.jsonl"))
+
+
+@pytest.mark.usefixtures("weights")
+def test_every_ordered_pair_of_the_same_guests_is_predicted(command: Vcpulab, tmp_path: Path, results: Path) -> None:
     for name in (*WEIGHTS, "xen4.17-credit-mixed"):
         shutil.copytree(REAL / name, tmp_path / "recordings" / name)
-    result = command("validate", "recordings", "--format", "json", "--report", "page.html")
+    result = command("validate", "recordings", "--format", "json", "--report", "page.html", "--results", str(results))
     report = json.loads(result.stdout)["xen"]
     assert result.returncode == (0 if report["passed"] else 1)
     pairs = {(one["kind"], one["demands"], one["setting"]) for one in report["cells"]}
@@ -51,21 +58,25 @@ def test_every_ordered_pair_of_the_same_guests_is_predicted(command: Vcpulab, tm
     assert "twin of xen4.17-credit2-weights" in page
 
 
-def test_the_answer_begins_with_the_verdict_on_each_metric(command: Vcpulab) -> None:
-    lines = command("validate", *(str(REAL / name) for name in WEIGHTS)).stdout.splitlines()
+@pytest.mark.usefixtures("weights")
+def test_the_answer_begins_with_the_verdict_on_each_metric(command: Vcpulab, results: Path) -> None:
+    lines = command("validate", *(str(REAL / name) for name in WEIGHTS), "--results", str(results)).stdout.splitlines()
     assert lines[0].startswith("Xen: 2 recordings, 2 what-ifs with ")
     assert lines[1].startswith("what-if: ")
     assert any(" shares " in line and "1 points in 90 %" in line for line in lines[:10])
 
 
-def test_a_narrow_terminal_shows_which_metric_failed(command: Vcpulab) -> None:
-    shown = command("validate", *(str(REAL / name) for name in WEIGHTS), COLUMNS="80").stdout.splitlines()
+@pytest.mark.usefixtures("weights")
+def test_a_narrow_terminal_shows_which_metric_failed(command: Vcpulab, results: Path) -> None:
+    words = ["validate", *(str(REAL / name) for name in WEIGHTS), "--results", str(results)]
+    shown = command(*words, COLUMNS="80").stdout.splitlines()
     assert max(map(len, shown)) <= 80
     assert any(" median waits " in line and (" passed " in line or " failed " in line) for line in shown[:12])
 
 
-def test_every_prediction_is_a_row(command: Vcpulab, weights: Agreement) -> None:
-    lines = command("validate", *(str(REAL / name) for name in WEIGHTS), "--format", "csv").stdout.splitlines()
+def test_every_prediction_is_a_row(command: Vcpulab, weights: Agreement, results: Path) -> None:
+    words = ["validate", *(str(REAL / name) for name in WEIGHTS), "--results", str(results)]
+    lines = command(*words, "--format", "csv").stdout.splitlines()
     assert lines[0].startswith("kind,guests,demands,setting,scheduler_before,scheduler,changed,of,metric,recorded,")
     assert len(lines) == 1 + len(weights.cells)
 
