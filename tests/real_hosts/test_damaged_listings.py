@@ -137,3 +137,14 @@ def test_damaged_listings_are_a_scenario_or_an_error(
     path.write_text("\n".join(lines))
     error = why_not(path)
     assert error is None or not re.match(r"<\w+>:|vcpulab import", error), error
+
+
+@pytest.mark.parametrize("part", ["0-511,", "^0-511,", "node:0,"])
+def test_a_megabyte_of_cpus_is_read_in_no_time(part: str, tmp_path: Path) -> None:
+    path = tmp_path / "web.cfg"
+    path.write_text(f"name = 'web'\nvcpus = 2\ncpus = '{part * (1_000_000 // len(part))}1'\n")
+    begin = time.process_time()
+    made = xen.scenario_of([read(path)])
+    assert time.process_time() - begin < 2
+    (note,) = (note for note in made.notes if note.startswith("affinity of web: "))
+    assert len(note) < 200

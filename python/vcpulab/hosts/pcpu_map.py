@@ -11,6 +11,10 @@ from vcpulab.hosts.numbering import nodes_of, numbered
 from vcpulab.scenario.topology import Topology
 from vcpulab.scenario.units import pcpu_set, spans
 
+_PARTS_MOST = 1024
+"""The most parts of a set of CPUs that is read; a host has fewer CPUs."""
+_SHOWN = 80
+"""The most characters of a set of CPUs in a note."""
 _LISTED = re.compile(r"all|\d{1,4}(-\d{1,4})?")
 
 
@@ -52,6 +56,8 @@ class PcpuMap:
         if not self.numbered and listed != "all":
             return None
         named: set[int] = set()
+        if listed.count(",") >= _PARTS_MOST:
+            return None
         for part in listed.replace(" ", "").split(","):
             word = part.removeprefix("^")
             by_node = re.fullmatch(r"nodes?:(.+)", word)
@@ -74,14 +80,15 @@ class PcpuMap:
             ('all', ['affinity of web: `8` names no CPU that is online here; left out'])
         """
         pcpus = self.of_host(listed)
+        shown = listed if len(listed) <= _SHOWN else f"{listed[:_SHOWN]}…"
         if pcpus is None and not self.numbered:
-            notes.append(f"{owner}: `{listed}` is left out: its CPUs cannot be told without `xl info -n`")
+            notes.append(f"{owner}: `{shown}` is left out: its CPUs cannot be told without `xl info -n`")
         elif pcpus is None and "node" in listed and not self.nodes:
-            notes.append(f"{owner}: `{listed}` is left out: the CPUs of nodes are listed by `xl info -n` only")
+            notes.append(f"{owner}: `{shown}` is left out: the CPUs of nodes are listed by `xl info -n` only")
         elif pcpus is None:
-            notes.append(f"{owner}: `{listed}` names no CPU that is online here; left out")
+            notes.append(f"{owner}: `{shown}` names no CPU that is online here; left out")
         elif absent := self.absent(listed):
-            notes.append(f"{owner}: CPUs {absent} of `{listed}` are not online here; left out")
+            notes.append(f"{owner}: CPUs {absent} of `{shown}` are not online here; left out")
         return pcpus or "all"
 
     def absent(self, listed: str) -> str:
@@ -140,8 +147,17 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> PcpuMap 
         notes: receives a note for each assumption, and for each value that a scenario cannot have.
         lister: the command that lists CPUs one by one.
     """
-    if info.cpus:
-        return _of_table(info, notes, lister)
+    mapping = _of_table(info, notes, lister) if info.cpus else _of_settings(info, notes, lister)
+    if mapping is not None and mapping.renumbered:
+        notes.append(
+            f"pCPUs are numbered anew: {_runs(mapping.numbers)}. Sets of pCPUs are translated; in commands that pin, "
+            "or make pools, type the host's own numbers"
+        )
+    return mapping
+
+
+def _of_settings(info: Info, notes: list[str], lister: str) -> PcpuMap | None:
+    """The pCPUs by counts, and by lists of CPUs that are online or in nodes; `None`: their number is not listed."""
     counts = {name: int(text) for name, text in info.settings.items() if text.isdecimal() and len(text) < 6}
     pcpus = counts.get("nr_cpus", 0)
     if not pcpus:
@@ -253,13 +269,7 @@ def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> PcpuMap:
         )
         return PcpuMap(numbers, _flat(len(numbers)))
     cpus_of_nodes = {node: frozenset(cpu.cpu for cpu in ordered if cpu.node == node) for node in _nodes(ordered)}
-    mapping = PcpuMap(tuple(cpu.cpu for cpu in ordered), topology, cpus_of_nodes)
-    if mapping.renumbered:
-        notes.append(
-            f"pCPUs are numbered anew: {_runs(mapping.numbers)}. Sets of pCPUs are translated; in commands that pin, "
-            "or make pools, type the host's own numbers"
-        )
-    return mapping
+    return PcpuMap(tuple(cpu.cpu for cpu in ordered), topology, cpus_of_nodes)
 
 
 def _grouped(cpus: Sequence[Cpu], key: Callable[[Cpu], Hashable]) -> dict[Hashable, list[Cpu]]:
