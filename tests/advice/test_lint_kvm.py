@@ -369,6 +369,20 @@ def test_the_weight_of_a_slice_decides_beside_other_slices() -> None:
     assert path in answer.result.best.changes
 
 
+def test_the_quota_of_a_slice_is_found() -> None:
+    office = "machine.slice/machine-office.slice"
+    domains = {name: web(2, "4ms", cgroup=office) for name in ("web", "mail")}
+    clients = {name: {"kind": "open-loop", "server": name, "rate": 200} for name in domains}
+    late = scenario(domains, clients, {office: {"quota_us": 100_000}}, pcpus=8)
+    found = on(late)["slice-quota-throttles"]
+    path = f'cgroup."{office}".quota_us'
+    assert [found.changes, *found.otherwise] == [{path: 200_000}, {path: 300_000}, {path: -1}]
+    assert f"the quota of the slice {office} is 1.00 pCPUs, of which the VMs in it (web, mail) get" in found.reason
+    explained = explain(late, "web.response_p95 < 60ms", effort=Effort(replications=2))
+    assert explained.verdict is None
+    assert "slice-quota-throttles" not in on(scenario(domains, clients, {office: {"quota_us": 600_000}}, pcpus=1))
+
+
 def test_the_weight_of_a_slice_is_no_cause_inside_of_it() -> None:
     domains = {"web": web(request_cpu="4ms"), **{f"batch{number}": busy() for number in range(3)}}
     found = on(scenario(domains, asked(150), pcpus=1))

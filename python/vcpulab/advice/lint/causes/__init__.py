@@ -25,6 +25,7 @@ _ORDER = (
     "null-overcommitted",
     "cap-throttles",
     "quota-period",
+    "slice-quota-throttles",
     "idle-class",
     "reservation-too-small",
     "reservation-period-too-long",

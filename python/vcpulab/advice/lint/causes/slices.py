@@ -1,13 +1,15 @@
-"""The cause of lateness by weights of control groups: a slice that weighs too little beside others."""
+"""Causes of lateness by slices: one that weighs too little beside others, and one whose quota is too small."""
 
 from collections.abc import Iterator
 from math import ceil, log2
 from typing import NamedTuple
 
+from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.causes.weights import SHARE_MAX, round_weight
 from vcpulab.advice.lint.held import LATE_IS, Held, cause  # noqa: F401 - pages of the rules
 from vcpulab.advice.lint.host import GROUP_WEIGHT, Finding, Host
 from vcpulab.results.statistics import number
+from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
 
 OUTSIDE = 50.0
@@ -70,6 +72,48 @@ def _slice_outweighed(held: Held) -> Finding | None:
     )
     fixes = [{path: weight} for weight in weights]
     return Finding(path, reason, fixes[0] if fixes else {}, otherwise=tuple(fixes[1:]))
+
+
+@cause("slice-quota-throttles")
+def _slice_throttled(held: Held) -> Finding | None:
+    """The quota of the slice around a late service throttles it.
+
+    Mechanism: The quota of a control group is one account for all VMs in it. Once it is used up, all of them stop until
+    the next period, even if pCPUs idle and even if a VM has no quota of its own.
+
+    Evidence: The service waits, and the VMs in the slice together get more than {NEAR_FULL:.0%} of its quota. A service
+    is late at a response p99 {LATE_IS}.
+
+    Silent: No finding if no service is late: the quota then does its job.
+
+    Fix: Double the quota of the slice, then triple it, then remove it.
+
+    Schedulers: `linux-cfs`, `linux-eevdf`.
+
+    Sources: Linux's `Documentation/scheduler/sched-bwc`; `systemd.resource-control(5)`, `CPUQuota`.
+    """
+    host, domain = held.host, held.domain
+    if not (host.is_kvm and (held.waits or held.station.kind == "budget")):
+        return None
+    groups = host.scenario.model.cgroups
+    around = (host.domains[domain].cgroup or "").split("/")
+    for depth in range(len(around), 0, -1):
+        group = "/".join(around[:depth])
+        if group not in groups or groups[group].quota_us <= 0:
+            continue
+        inside = [name for name in host.domains if _is_inside(host, name, group)]
+        quota, share = groups[group].quota_us, groups[group].quota_us / groups[group].period_us
+        used = sum(map(host.gotten, inside))
+        if used < NEAR_FULL * 100 * share:
+            continue
+        idle = 100 * host.idle_of(held.pcpus)
+        reason = (
+            f"{held.waits_in_words}: the quota of the slice {group} is {number(share)} pCPUs, of which the VMs in it "
+            f"({in_short(inside)}) get {number(used / 100)}, while the pCPUs idle for {idle:.0f} % of the time"
+        )
+        path = join(["cgroup", group, "quota_us"])
+        return Finding(path, reason, {path: 2 * quota}, otherwise=({path: 3 * quota}, {path: -1}))
+    return None
 
 
 def _levels(host: Host, domain: str) -> Iterator[_Level]:
