@@ -467,6 +467,26 @@ def test_a_service_in_the_idle_class_is_found(fields: dict[str, Any], groups: di
     assert after > 140 > 3 * before
 
 
+def test_the_fix_that_keeps_the_slo_comes_first() -> None:
+    """A weight of the VM helps; only the class of its neighbor is enough."""
+    spin = {"vcpus": 2, "sched_policy": "rr", "app": [{"kind": "spin", "instance": 2}]}
+    domains = {"plc": spin, "web": web(2, "2ms"), "log": busy(2)}
+    late = scenario(domains, asked(200), pcpus=4, scheduler="linux-cfs").change({"run.duration": "2s"})
+    explained = explain(late, "users.response_p95 < 10ms", effort=Effort(replications=2))
+    rules = [fix.finding.rule for fix in explained.advice if fix.finding.changes]
+    assert rules[:2] == ["real-time-vcpus", "waits-behind-equals"]
+    assert explained.verdict is None
+
+
+def test_a_host_thread_that_waits_for_a_real_time_vcpu_is_found() -> None:
+    """The vCPUs of the VM hardly wait; nothing reaches them."""
+    spin = {"vcpus": 2, "sched_policy": "rr", "app": [{"kind": "spin", "instance": 2}]}
+    late = scenario({"plc": spin, "web": web(2, "2ms"), "log": busy(2)}, asked(200), pcpus=4)
+    found = on(late.change({"run.duration": "2s"}))["real-time-vcpus"]
+    assert found.path == "domain.plc.sched_policy"
+    assert "vhost thread of web waits for them" in found.reason
+
+
 def test_batch_vms_are_in_the_idle_class_on_purpose() -> None:
     it = scenario({"web": web(2), "sim": busy(2, idle=1), "batch": busy(2)}, asked(1200))
     assert "idle-class" not in on(it)

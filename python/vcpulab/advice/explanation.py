@@ -297,6 +297,8 @@ def explain(
             raise stopped
         explained = [*(_with_paths(host, entry) for entry in explained[:FOLLOWED]), *explained[FOLLOWED:]]
         fixes = tried(host, problems, limits, jobs=jobs, progress=progress)
+        # Fixes that keep all SLOs come first.
+        fixes.sort(key=lambda fix: not (fix.keeps and fix.helps))
         return _further(host, Explanation(base, tuple(explained), tuple(fixes)), limits, jobs, progress)
     except KeyboardInterrupt:
         extent = "" if stopped is None else stopped.extent

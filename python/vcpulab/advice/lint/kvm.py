@@ -1,9 +1,10 @@
 """Rules for KVM hosts: quotas, weights, control groups, threads beside vCPUs, halt polling."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import chain
 from typing import Any
 
+from vcpulab.advice import runstates
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.host import FEW_WAITS, GROUP_WEIGHT, IDLE, OF_WAITS, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
@@ -11,8 +12,8 @@ from vcpulab.hypervisors.settings import POOL_0
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
-from vcpulab.scenario.threads import host_threads, polls_us
-from vcpulab.scenario.units import spans
+from vcpulab.scenario.threads import HOST, HostThread, host_threads, polls_us
+from vcpulab.scenario.units import pcpu_set, spans
 
 VCPUS_PER_PCPU = 16
 """The default of OpenStack's `cpu_allocation_ratio`."""
@@ -332,8 +333,8 @@ def real_time_vcpus(host: Host) -> Iterator[Finding]:
     apply to the fair class alone. A guest that computes, or spins, takes its pCPUs for good; even the emulator and
     vhost threads of its own VM wait.
 
-    Evidence: Other domains may run on the same pCPUs and wait for more than {WAITS:.0%} of the time, more than
-    {OF_WAITS:.0f} % of that for the VM.
+    Evidence: Other domains, or threads that serve them, may run on the same pCPUs and wait for more than {WAITS:.0%} of
+    the time, more than {OF_WAITS:.0f} % of that for the VM.
 
     Silent: No finding if the VM has these pCPUs for itself.
 
@@ -356,16 +357,32 @@ def real_time_vcpus(host: Host) -> Iterator[Finding]:
             and mask & set(chain.from_iterable(host.affinity(name)))
             and (share := dict(host.behind(name)).get(domain, 0.0)) >= OF_WAITS
         }
-        if not waiting:
+        threads = list(_threads_behind(host, domain, mask))
+        if not waiting and not threads:
             continue
         path = of_domain(domain, "sched_policy")
-        worst = max(waiting, key=host.waited)
-        verb = "waits" if len(waiting) == 1 else "wait"
+        names = [*waiting, *(str(thread) for thread, _ in threads)]
+        longest = {
+            **{name: host.waited(name) for name in waiting},
+            **{str(thread): waited for thread, waited in threads},
+        }
+        worst = max(longest, key=lambda name: longest[name])
+        verb = "waits" if len(names) == 1 else "wait"
         reason = (
             f"its vCPUs run under SCHED_{policy.upper()} on pCPU {spans(sorted(mask))}, which are not theirs alone: "
-            f"{in_short(list(waiting))} {verb} for them, {worst} for {100 * host.waited(worst):.0f} % of the time"
+            f"{in_short(names)} {verb} for them, {worst} for {100 * longest[worst]:.0f} % of the time"
         )
         yield Finding(path, reason, host.taken_out(domain, "sched_policy", "sched_priority"))
+
+
+def _threads_behind(host: Host, domain: str, mask: Collection[int]) -> Iterator[tuple[HostThread, float]]:
+    """The threads of the host that wait for a domain on some pCPUs, each with the fraction of the time."""
+    if dict(host.behind(HOST)).get(domain, 0.0) < OF_WAITS:
+        return
+    shares = runstates.shares(host.run, HOST, "runnable")
+    for thread, waited in zip(host_threads(host.scenario.model), shares, strict=True):
+        if waited > WAITS and thread.domain != domain and pcpu_set(thread.affinity, host.topology.pcpus) & set(mask):
+            yield thread, waited
 
 
 @rule("halt-polling-when-full")
