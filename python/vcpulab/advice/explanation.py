@@ -330,7 +330,8 @@ def _of_metrics(host: Host, named: Sequence[Address], limits: Sequence[Slo]) -> 
     explained, hurts = [], []
     for address in sorted(named, key=lambda metric: -_excess(host, metric, of_slo.get(metric.name))):
         value = host.run.get(address.name)
-        late_app = Late(address.thing, address.domain, f"{address} is {value or 'undefined'} {address.unit}")
+        shown = "undefined" if value is None else f"{value} {address.unit}"
+        late_app = Late(address.thing, address.domain, f"{address} is {shown}")
         explained.append(_explained(host, late_app, address.name, of_slo.get(address.name)))
         hurts += [] if explained[-1].met else [late_app]
     return explained, concerning(host, hurts)
