@@ -80,6 +80,8 @@ def test_groups_are_the_same_at_any_mount_point(mount: str, group: str, parent: 
     assert (scenario["host"]["cgroups"], db["weight"], db.get("cgroup")) == (1, 50, parent)
     assert (db["global_quota_us"], db["vcpu_quota_us"]) == (150_000, 20_000)
     assert "left out" not in notes
+    note = f"control groups are mounted on {mount}: in commands type that instead of /sys/fs/cgroup"
+    assert (note in notes) != mount.startswith("/sys/fs/cgroup")
 
 
 def test_a_scope_without_a_name_is_found_by_its_number(tmp_path: Path) -> None:

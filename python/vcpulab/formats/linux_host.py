@@ -50,6 +50,8 @@ class Linux:
     """The CPU time of control groups, by path and by the time of reading, s."""
     cgroups: Mapping[int, str] = field(default_factory=dict)
     """The versions of control groups that the CPU is seen under, each with a line that shows it."""
+    mounts: frozenset[str] = frozenset()
+    """The places other than /sys/fs/cgroup where groups are mounted."""
 
     def setting(self, name: str) -> str | None:
         """A setting by the last part of its name: `base_slice_ns`."""
@@ -83,6 +85,7 @@ class Linux:
             _joined(self.used_ns, more.used_ns),
             # The first line that shows a version is enough.
             {**self.cgroups, **more.cgroups, **self.cgroups},
+            self.mounts | more.mounts,
         )
 
     def as_data(self) -> dict[str, Any]:
@@ -123,6 +126,7 @@ class _Draft:
     built: dict[str, dict[str, str]] = field(default_factory=dict)
     used_ns: dict[str, dict[float, int]] = field(default_factory=dict)
     cgroups: dict[int, str] = field(default_factory=dict)
+    mounts: frozenset[str] = frozenset()
 
 
 _RELEASE = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,4})?([-+.][\w.+~-]*)?")
@@ -310,6 +314,9 @@ def _add_to_group(draft: _Draft, match: re.Match[str], at: float | None) -> None
     if _V1_PATH.match(match["path"]) and not match["file"].startswith("cgroup."):
         draft.cgroups.setdefault(1, f"{match['path']}/{match['file']}")
     path, file, value = group_path(match["path"]), match["file"], match["value"].strip()
+    mount = match["path"].rstrip("/").removesuffix(path).rstrip("/")
+    if mount and not _CONTROLLERS.match(match["path"]):
+        draft.mounts |= {mount}
     if file in ("cgroup.procs", "cgroup.threads", "cgroup.tasks"):
         if value.isdecimal() and len(value) < 11:
             # Of a process without one thread's own: all its threads are there.

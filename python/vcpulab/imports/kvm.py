@@ -25,6 +25,7 @@ from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
 from vcpulab.hosts.unused_groups import unused_groups
 from vcpulab.hosts.unused_settings import unused_settings
 from vcpulab.hypervisors import Toolstack
+from vcpulab.hypervisors.groups import CGROUP
 from vcpulab.imports.contradictions import contradictions
 from vcpulab.imports.prices import cautions
 from vcpulab.imports.result import Made, made
@@ -108,6 +109,9 @@ def scenario_of(
     for name, vm in vms.items():
         lines += ["", *_table(vm, uses[name], host, placed, notes)]
     notes += [*_omitted(vms), *unused_settings(host.linux), *_deadline_threads(host)]
+    if host.linux.mounts:
+        mounts = in_short(sorted(host.linux.mounts))
+        notes.append(f"control groups are mounted on {mounts}: in commands type that instead of {CGROUP}")
     notes += unused_groups({name: vm.scope for name, vm in vms.items() if vm.scope}, host.linux)
     result = made("vcpulab import kvm", "a KVM host as it is listed", lines, notes, folder=folder, files=files)
     return replace(result, hint=hint)
