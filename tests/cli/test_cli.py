@@ -27,6 +27,16 @@ COMMANDS = [name for name in commands_with_examples() if name.split()[0] not in 
 """Examples of the others have tests beside those of their results: test_report.py, test_explain.py, test_studies.py."""
 
 
+CONFORMANCE = ("conformance",)
+BENCH = ("bench", "--seconds", "0.01")
+
+
+@cache
+def once(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """A command that takes seconds, and is an example in the help as well as a test of its own."""
+    return run_vcpulab(arguments, ROOT)
+
+
 def test_run_prints_every_kind_of_metric(command: Vcpulab) -> None:
     result = command("run", "hogs.toml")
     assert result.returncode == 0, result.stderr
@@ -217,7 +227,7 @@ def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, name: str) 
             continue  # of all recordings: `tests/evidence/test_validation_page.py`
         if name == "init":
             (tmp_path / "web.toml").unlink()
-        result = conformance() if arguments == ["conformance"] else command(*arguments)
+        result = once(*arguments) if tuple(arguments) in (CONFORMANCE, BENCH) else command(*arguments)
         # The starter is more than its host can carry: lint says so, and no copy of its web server has room.
         assert result.returncode in ({0, 1} if name in {"lint", "capacity"} else {0}), result.stderr
 
@@ -243,14 +253,8 @@ def copy_examples_inputs(folder: Path) -> None:
     shutil.copytree(vectors.recordings() / "6.12-eevdf-weights", folder / "recordings" / "eevdf")
 
 
-@cache
-def conformance() -> "subprocess.CompletedProcess[str]":
-    """All that is bundled, replayed once: an example in the help is the same command."""
-    return run_vcpulab(["conformance"], ROOT)
-
-
 def test_all_bundled_vectors_agree() -> None:
-    result = conformance()
+    result = once(*CONFORMANCE)
     assert result.returncode == 0, result.stdout
     assert result.stdout.splitlines()[-1].endswith(" 0 failed, 0 skipped")
 
@@ -296,7 +300,7 @@ def test_bench_measures_each_policy_beside_the_bare_loop(command: Vcpulab, tmp_p
     assert "starter_wall_s_per_simulated_s" in figures
     assert all(value > 0 for value in figures.values())
     assert json.loads((tmp_path / "runs" / "figures.json").read_text()) == figures
-    table = command("bench", "--seconds", "0.01").stdout
+    table = once(*BENCH).stdout
     assert "of the bare loop" in table
     assert "floor_events_per_s_4x16" in table
     assert "crowd-63" in table

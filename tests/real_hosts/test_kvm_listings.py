@@ -376,4 +376,4 @@ def test_what_is_not_read_is_found_out_in_linear_time() -> None:
             )
             for size in (1 << 13, 1 << 15)
         }
-        assert took[1 << 15] < 8 * took[1 << 13] + 0.05, f"{fragment!r}: {took} s by bytes"
+        assert took[1 << 15] < 8 * took[1 << 13] + 0.05, f"{fragment!r}: {took} s of CPU time by bytes"
