@@ -311,6 +311,17 @@ def test_cpus_that_are_in_nodes_in_turn_are_numbered_anew(tmp_path: Path) -> Non
     assert first in ("0,2", "0-1")
 
 
+@pytest.mark.parametrize("columns", [("cpu", "core", "socket", "node"), ("socket", "node", "core", "cpu")])
+def test_the_columns_of_lscpu_are_in_any_order(columns: tuple[str, ...], tmp_path: Path) -> None:
+    names = {"cpu": "CPU", "core": "Core", "socket": "Socket", "node": "Node"}
+    rows = [{"cpu": cpu, "core": cpu % 4, "socket": cpu % 4 // 2, "node": cpu % 4 // 2} for cpu in range(8)]
+    lines = ["# The following is the parsable format", "# " + ",".join(names[column] for column in columns)]
+    lines += [",".join(str(row[column]) for column in columns) for row in rows]
+    scenario, _ = imported(tmp_path, cpus="\n".join(lines) + "\n", machines=vm("web", 1))
+    topology = scenario["host"]["topology"]
+    assert [topology[name] for name in ("sockets", "cores", "threads", "nodes")] == [2, 2, 2, 2]
+
+
 def test_cpus_after_offline_ones_are_numbered_anew(tmp_path: Path) -> None:
     """Also where cores are not told, or not alike: commands need the host's own numbers."""
     pinned = vm("web", 1, "<cputune><vcpupin vcpu='0' cpuset='5'/></cputune>")

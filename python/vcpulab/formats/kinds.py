@@ -400,7 +400,7 @@ _XML = re.compile(r"(?m)^[ \t]*<(?P<root>capabilities>|domain\s[^>]{0,400}?type=
 """The first element that libvirt's XML is known by: capabilities have elements of the other name in them."""
 _OF_KVM: tuple[tuple[Kind, str], ...] = (
     ("virsh-domstats", r"(?m)^Domain: '"),
-    ("lscpu", rf"(?m)^{linux_cpus.COLUMNS}\S"),
+    ("lscpu", rf"(?m)^{linux_cpus.COLUMNS}"),
     ("virsh-nodeinfo", r"(?m)^[ \t]{0,80}(Thread\(s\) per core|Core\(s\) per socket): {1,80}\d"),
     ("linux", r"(?m)^==> /(sys|proc)/\S{1,4096} <==$"),
 )

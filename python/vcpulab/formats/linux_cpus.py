@@ -20,8 +20,8 @@ _NUMBER = re.compile(r"\d{1,6}")
 _ONLINE, _MODEL = "On-line CPU(s) list", "Model name"
 _NODE_CPUS = re.compile(r"NUMA node(\d{1,4}) CPU\(s\)")
 _PLACE = ("cpu", "core", "socket", "node")
-COLUMNS = "# CPU,"
-"""The beginning of the last heading line of `lscpu -p`."""
+COLUMNS = r"# (CPU,|([\w:]{1,20},){1,20}CPU(,|\s*$))"
+"""The beginning of the last heading line of `lscpu -p`, as a pattern: the names of columns, CPU at any place."""
 
 
 def read_counts(path: str | PathLike[str]) -> Info:
@@ -62,7 +62,7 @@ def read_lscpu(path: str | PathLike[str]) -> Info:
     columns = list(_PLACE)
     rows: list[tuple[int, dict[str, str]]] = []
     for number, line in enumerate(text_of(path).splitlines(), 1):
-        if line.startswith(COLUMNS):
+        if re.match(COLUMNS, line):
             columns = [column.strip().lower() for column in line.removeprefix("#").split(",")]
         elif line.strip() and not line.startswith("#"):
             rows.append((number, dict(zip(columns, map(str.strip, line.split(",")), strict=False))))
