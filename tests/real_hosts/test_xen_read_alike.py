@@ -173,6 +173,14 @@ def test_cpus_that_are_not_online_are_noted(fields_of: Any, tmp_path: Path) -> N
     assert "affinity of web: CPUs 4-5 of `2-5` are not online here; left out" in notes
 
 
+@BOTH
+def test_vcpus_are_told_by_their_numbers_and_not_by_their_rows(fields_of: Any, tmp_path: Path) -> None:
+    rows = VCPUS.format("2") + "web                                  3     1    3   -b-      52.6  3 / all\n"
+    heading, dom0, first, second = rows.splitlines()
+    _, web, _ = fields_of(tmp_path, "credit", CREDIT, "\n".join([heading, second, dom0, first, ""]))
+    assert web["affinity"] == ["2", "3"]
+
+
 LONG = """[{"domid": 3, "config": {"c_info": {"name": "web"}, "b_info": {"max_vcpus": 2,
 "sched_params": {"sched": "credit2", "weight": 512, "cap": 0, "slice": 10, "latency": 0},
 "vcpu_hard_affinity": "0-1", "nodemap": [1]}}}]"""

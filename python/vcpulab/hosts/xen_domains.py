@@ -19,7 +19,9 @@ from vcpulab.scenario.units import members
 
 _SETTINGS = {"cpu_weight": "weight", "cap": "cap", **RTDS_COLUMNS}
 """Settings of a domain's file to parameters."""
-_OF_SCHEDULING = re.compile(r"cpu_\w+|cap|period|budget|slice|latency|extratime|sched_\w+|vcpu_\w+|vnuma|nodes|cpupool")
+_OF_SCHEDULING = re.compile(
+    r"cpu|cpu_\w+|cap|period|budget|slice|latency|extratime|sched_\w+|vcpu_\w+|vnuma|nodes|cpupool"
+)
 """Settings of a domain's file that seem to be about scheduling."""
 _TAKEN = {"name", "vcpus", "cpus", "cpus_soft", "pool", *_SETTINGS}
 _NODES = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?){0,64}")
@@ -193,7 +195,10 @@ class Reader:
         vcpus: dict[str, list[xl.Vcpu]] = {}
         for vcpu in last(self._reads, "xl-vcpu-list"):
             vcpus.setdefault(self._names.domain_name(vcpu.name, vcpu.domain), []).append(vcpu)
-        online = {name: [vcpu for vcpu in rows if vcpu.pcpu is not None] for name, rows in vcpus.items()}
+        online = {
+            name: sorted((vcpu for vcpu in rows if vcpu.pcpu is not None), key=lambda vcpu: vcpu.number)
+            for name, rows in vcpus.items()
+        }
         for name, rows in online.items():
             if not rows:
                 self._notes.append(f"domain `{name}` is left out: none of its vCPUs is online")
