@@ -487,6 +487,13 @@ def test_a_host_thread_that_waits_for_a_real_time_vcpu_is_found() -> None:
     assert "vhost thread of web waits for them" in found.reason
 
 
+def test_faults_of_the_host_are_no_matter_where_the_slo_is_met() -> None:
+    domains = {"web": web(2), "log": busy(4)}
+    it = scenario(domains, asked(300), pcpus=4, base_slice_us=40_000, governor="powersave")
+    it = it.change({"host.profile": "xeon-gold-6240", "host.topology": {"sockets": 1, "cores": 4, "threads": 1}})
+    assert explain(it, "log.0.throughput > 1", effort=Effort(replications=2)).advice == ()
+
+
 def test_batch_vms_are_in_the_idle_class_on_purpose() -> None:
     it = scenario({"web": web(2), "sim": busy(2, idle=1), "batch": busy(2)}, asked(1200))
     assert "idle-class" not in on(it)

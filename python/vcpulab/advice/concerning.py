@@ -15,6 +15,8 @@ from vcpulab.scenario.threads import HOST
 
 def concerning(host: Host, late_apps: Sequence[Late]) -> list[Finding]:
     """The findings on the domains of late applications: their own faults, causes of delay, and faults on the path."""
+    if not late_apps:
+        return []
     domains = {late_app.domain for late_app in late_apps}
     way = set(with_servers(host.scenario.domains, domains))
     # A fault of a pool is a fault of the domains in it.
