@@ -5,6 +5,7 @@ past the next tick wakes twice, and the first time on a grid that has nothing to
 other sleep such a wake-up would move with the scheduler; simulated as a tick it stays where it is.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -27,6 +28,8 @@ _LIFT_LEAST = 5
 """The least ratio of wake-ups on the grid to the number expected by chance. Assumed."""
 _COUNT_LEAST = 8
 """The least number of wake-ups on the grid. Assumed."""
+_CHANCE_MOST = 0.01
+"""The largest probability that as many wake-ups at random times are on one of all grids that are tried. Assumed."""
 _OF_MOST = 0.8
 """A grid with at least this fraction of the wake-ups of the best grid is preferred if its period is longer: ticks of
 4 ms are also on a grid of 1 ms. Assumed."""
@@ -129,10 +132,27 @@ def _grid(wakes: np.ndarray, early: np.ndarray, period_ns: int) -> _Grid | None:
         reach, span = 2 * step, 2 * span
     count, begin = _densest(times[early], best)
     by_chance = float(early.sum() * _WIDTH)
-    if count < max(_COUNT_LEAST, _LIFT_LEAST * by_chance):
+    grids = (2 * int(_DRIFTS * period_ns / step) + 1) / _WIDTH
+    if count < max(_COUNT_LEAST, _LIFT_LEAST * by_chance) or grids * _tail(count, by_chance) > _CHANCE_MOST:
         return None
     grid = _Grid(best, begin, early, count - by_chance)
     return grid._replace(on=early & _is_on(grid, times))
+
+
+def _tail(count: int, mean: float) -> float:
+    """The probability of at least that many events where their number has a Poisson distribution.
+
+    Examples:
+        >>> _tail(0, 2.0), round(_tail(1, 2.0), 4), _tail(10, 2.0) < 1e-4
+        (1.0, 0.8647, True)
+    """
+    term = below = math.exp(-mean)
+    if not count:
+        return 1.0
+    for number in range(1, count):
+        term *= mean / number
+        below += term
+    return max(1 - below, 0.0)
 
 
 def _is_on(grid: _Grid, times: np.ndarray) -> np.ndarray:
