@@ -156,6 +156,9 @@ def written(folder: Path, **texts: str) -> list[str]:
         ("cgroups.txt", "[a]\ncpu.weight: 100\ncpu.stat:\nusage_usec 4\n", "linux"),
         ("tree.txt", CGLS, "systemd-cgls"),
         ("experiment.txt", "cg a weight=200\nvm x a\nth\n", "linux-experiment"),
+        ("setup.md", "* VM a: weight=200 quota=- period=- cpus=- 100000\n", "host-setup"),
+        ("affinity.txt", "pid 12's current affinity list: 0,2\n", "linux"),
+        ("status.txt", "/proc/12/task/13/status:Cpus_allowed_list:\t0-3\n", "linux"),
     ],
 )
 def test_each_listing_is_known_by_how_it_begins(name: str, text: str, kind: str, tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ import json
 import lzma
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import vcpulab
 from support import ROOT, Vcpulab
-from vcpulab import twin
-from vcpulab.errors import RequestError
+from vcpulab import formats, twin
+from vcpulab.errors import RecordingError, RequestError
 from vcpulab.twin.twin import Twin
 
 FOLDERS = ROOT / "python" / "vcpulab" / "data" / "linux"
@@ -73,6 +74,50 @@ def test_the_host_is_as_its_files_say(tmp_path: Path) -> None:
     }
     assert document["domain"]["kernel"]["daemon"]
     assert "# Linux 6.12.117+deb12-cloud-amd64: linux-eevdf as in 6.12\n" in made.text
+
+
+SETUP = """\
+* VM a: shares=1024 quota=- period=- cpus=0 100000 100000
+* VM b: shares=1024 quota=60000 period=100000 cpus=- 100000 100000
+"""
+
+
+def pinned(folder: Path, **files: str) -> dict[str, Any]:
+    """The domains of a twin of a host of two CPUs, with other files beside its recording."""
+    copied = Path(
+        shutil.copytree(ROOT / "evidence" / "recordings" / "hosts" / "linux6.18-2cpus-hogs-1", folder / "host")
+    )
+    for name, text in files.items():
+        next(copied.glob(f"{name}.*"), copied / f"{name}.txt").write_text(text)
+    domains: dict[str, Any] = Twin(copied).scenario.written()["domain"]
+    return domains
+
+
+def test_the_setup_of_make_real_host_has_pins_and_groups_the_limit_in_force(tmp_path: Path) -> None:
+    """The quota of b was removed: its group has none."""
+    domains = pinned(tmp_path, setup=SETUP)
+    assert domains["a"]["affinity"] == "0"
+    assert domains["b"].get("affinity", "all") == "all"
+    assert "global_quota_us" not in domains["b"]
+
+
+def test_affinity_of_threads_is_that_of_vcpus_before_what_is_configured(tmp_path: Path) -> None:
+    """By taskset, and by /proc; thread 9620 is a's first vCPU, 9622 its second, 9623 b's second."""
+    listed = """\
+pid 9620's current affinity list: 1
+/proc/9622/task/9622/status:Name:\tCPU 1/KVM
+/proc/9622/task/9622/status:Cpus_allowed_list:\t0-1
+/proc/9497/task/9623/status:Cpus_allowed_list:\t0
+"""
+    domains = pinned(tmp_path, setup=SETUP, affinity=listed)
+    assert domains["a"]["affinity"] == ["1", "all"]
+    assert domains["b"]["affinity"] == ["all", "0"]
+
+
+def test_a_setup_with_something_else_names_the_line(tmp_path: Path) -> None:
+    (tmp_path / "setup.md").write_text(SETUP + "* VM c: 100000\n")
+    with pytest.raises(RecordingError, match=r"setup.md:3: found .*allowed: .*cpus=CPUS"):
+        formats.read(tmp_path / "setup.md")
 
 
 def test_vcpus_that_did_not_run_are_there(tmp_path: Path) -> None:

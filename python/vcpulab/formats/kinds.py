@@ -13,6 +13,7 @@ from vcpulab._work.progress import Progress
 from vcpulab.errors import RecordingError
 from vcpulab.formats import (
     cgls,
+    host_setup,
     jtl,
     linux_cpus,
     linux_experiment,
@@ -51,6 +52,7 @@ KvmKind = Literal[
     "linux",
     "systemd-cgls",
     "linux-experiment",
+    "host-setup",
 ]
 XenKind = Literal[
     "xl-list",
@@ -143,6 +145,7 @@ _READERS: dict[Kind, Callable[[str | PathLike[str]], object]] = {
     "linux": linux_host.read_linux,
     "systemd-cgls": cgls.read_cgls,
     "linux-experiment": linux_experiment.read_experiment,
+    "host-setup": host_setup.read_setup,
 }
 KINDS: tuple[Kind, ...] = ("xentrace", "sched-text", *_READERS)
 """All that are read."""
@@ -411,6 +414,7 @@ _OF_KVM_FIRST: tuple[tuple[Kind, str], ...] = (
     ("qm-list", r"\s*VMID\s+NAME\s+STATUS\s"),
     ("ps-threads", ps.BEGINS),
     ("linux-experiment", linux_experiment.BEGINS),
+    ("host-setup", host_setup.BEGINS),
     ("systemd-cgls", cgls.BEGINS),
     ("linux", linux_host.BEGINS),
 )

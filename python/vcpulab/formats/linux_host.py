@@ -2,7 +2,7 @@ r"""The reports of a Linux host: its kernel, files of /sys and /proc, control gr
 
 Any of these lines, in any order, as `grep -s . FILES` writes them for several files (`PATH:VALUE`), or with a blank
 after the colon, or below a heading `==> PATH <==` (`tail -n +1 FILES`) or a prompt with `cat PATH`: files of /sys,
-/proc and /sys/fs/cgroup; a control group in brackets, and `FILE: VALUE` of it below;
+/proc and /sys/fs/cgroup; a control group in brackets, and `FILE: VALUE` of it below; what `taskset -pc` prints;
 what `uname -a`, `-sr` or `-r` and /proc/version say; lines of /boot/config-…; `NAME = VALUE` as sysctl prints; what
 `mount` and `stat -fc %T /sys/fs/cgroup` print. `cpu.stat` of groups, twice, with `date +%s.%N` before each, tells
 their CPU use.
@@ -30,6 +30,8 @@ class ProcThread:
     name: str | None = None
     group: str | None = None
     """The path of the thread's control group, without the first `/`; empty: the root group."""
+    cpus: str | None = None
+    """The CPUs that the thread may run on."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,12 @@ _MOUNTED_CONTROLLER = re.compile(r"(cpu|cpuset|cpuacct|cpuctl)(,(cpu|cpuset|cpua
 _TOP_GROUP = re.compile(r".+\.slice|machine|libvirt|kubepods|lxc|docker")
 """The groups next to the root, which tell where a mount point with another name ends."""
 _PROC = re.compile(
-    r"/proc/(?P<pid>\d{1,10})(/task/(?P<tid>\d{1,10}))?/(?P<file>cgroup|comm)\s*:\s?(?P<value>.*)", re.ASCII
+    r"/proc/(?P<pid>\d{1,10})(/task/(?P<tid>\d{1,10}))?/(?P<file>cgroup|comm|status)\s*:\s?(?P<value>.*)", re.ASCII
 )
+_ALLOWED_CPUS = re.compile(r"Cpus_allowed_list:\s*(?P<cpus>[\d,-]{1,4096})")
+"""The line of a thread's `status` with the CPUs that it may run on."""
+_AFFINITY = re.compile(r"pid (?P<tid>\d{1,10})'s (current|new) affinity list: (?P<cpus>[\d,-]{1,4096})")
+"""What `taskset -pc` prints."""
 _FILE = re.compile(r"(?P<path>/(?:sys|proc|etc|boot)/[^:\s]+)\s*:\s?(?P<value>.*)")
 _BUILT = re.compile(r"(?:/boot/(?:config-(?P<release>[^:\s]+)|\S+?):)?(?P<name>CONFIG_\w+)=(?P<value>.*)")
 _VERSION = re.compile(r"(?:/proc/version\s*:\s?|/proc/sys/kernel/osrelease\s*:\s?|kernel\.osrelease = )(?P<text>.*)")
@@ -164,7 +170,7 @@ BEGINS = (
     rf"{_RELEASE.pattern}(\s*$| #)|/(sys|proc|boot)/[^:\n]{{1,4096}}:|\[[^\]\"{{]*\]$|"
     r"/[^:\n]{0,4096}/(cpu|cpuset|cpuacct)\.[a-z_.]{1,40}:|"
     r"CONFIG_\w+=|# Automatically generated file|[a-z]\w*\.[\w.-]+ = |\d{9,11}(\.\d{1,9})?\s*$|(cgroup2fs|tmpfs)\s*$|"
-    r"\S{1,4096} on /\S{0,4096} type \S{1,64} \("
+    r"\S{1,4096} on /\S{0,4096} type \S{1,64} \(|pid \d{1,10}'s current affinity list: "
 )
 """The possible beginnings of such a text."""
 
@@ -256,6 +262,11 @@ def _took(draft: _Draft, text: str, at: float | None) -> bool:
     if proc is not None:
         _add_thread(draft, proc)
         return True
+    affinity = _AFFINITY.fullmatch(text)
+    if affinity is not None:
+        number = int(affinity["tid"])
+        draft.threads[number] = replace(draft.threads.get(number, ProcThread()), cpus=affinity["cpus"])
+        return True
     of_group = _CGROUP_FILE.fullmatch(text)
     if of_group is not None:
         _add_to_group(draft, of_group, at)
@@ -301,6 +312,11 @@ def _add_thread(draft: _Draft, match: re.Match[str]) -> None:
     thread = draft.threads.setdefault(number, ProcThread(process))
     if match["file"] == "comm":
         draft.threads[number] = replace(thread, name=match["value"])
+        return
+    if match["file"] == "status":
+        allowed = _ALLOWED_CPUS.fullmatch(match["value"])
+        if allowed is not None:
+            draft.threads[number] = replace(thread, cpus=allowed["cpus"])
         return
     controllers, _, group = match["value"].partition(":")[2].partition(":")
     # Version 2, or the one of version 1 that has the CPU.

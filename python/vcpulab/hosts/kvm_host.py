@@ -44,6 +44,8 @@ class Vm:
     """The path of its own group; `None`: not known; empty: it has none, and is in the root group."""
     groups: Mapping[int, str] = field(default_factory=dict)
     """The path of the control group of each vCPU's thread."""
+    pins: Mapping[int, str] = field(default_factory=dict)
+    """The CPUs that the thread of each vCPU may run on now, where a listing of threads has them."""
     nice: int = 0
     """The nice value of the vCPUs' threads."""
     realtime: int = 0
@@ -263,6 +265,9 @@ class KvmHost:
                     f"{vm.name}: its threads are {where}, and have no group of their own; here it has one, whose "
                     f"weight of {params['weight']} gets as much as {vm.threads} threads of nice {vm.nice}"
                 )
+        if cgroups.limit_of(files) is not None:
+            # What is in force now counts, also that nothing is limited.
+            params = {name: value for name, value in params.items() if not name.startswith("global_")}
         params |= cgroups.fields_of(files, "global_{}")
         if files.get("cpu.idle") == "1":
             params["idle"] = 1
@@ -306,7 +311,8 @@ class KvmHost:
         cpuset = cgroups.cpuset_of(self.linux.groups.get(vm.scope, {})) if vm.scope and vm.alone else ""
         own = dict.fromkeys(("emulator", "iothread"), cpuset) | self._cpusets(vm)
         masks = [
-            here(machine.vcpu_pins.get(vcpu) or own.get(f"vcpu{vcpu}") or cpuset or "all") for vcpu in range(vcpus)
+            here(vm.pins.get(vcpu) or machine.vcpu_pins.get(vcpu) or own.get(f"vcpu{vcpu}") or cpuset or "all")
+            for vcpu in range(vcpus)
         ]
         if set(masks) - {"all"}:
             pins["affinity"] = masks[0] if len(set(masks)) == 1 else masks

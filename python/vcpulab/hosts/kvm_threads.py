@@ -71,6 +71,26 @@ class Roles:
         """Names by the number of the domain."""
         return {thread.domain: thread.name for thread in self.threads}
 
+    def by_thread(self) -> "Roles":
+        """The same threads, each vCPU of a VM with several as a domain `VM.vCPU` in the group of the VM.
+
+        In the order of the threads' numbers: that is the order in which a VM starts its vCPUs.
+        """
+        vcpus = Counter(thread.name for thread in self.threads)
+        free = count(max((thread.domain for thread in self.threads), default=0) + 1)
+        vms: dict[str, Vm] = {}
+        threads: list[VcpuThread] = []
+        for thread in sorted(self.threads, key=lambda thread: thread.thread):
+            vm = self.vms.get(thread.name)
+            if vm is None or vcpus[thread.name] == 1:
+                threads.append(thread)
+            else:
+                vm = _of_vcpu(vm, thread.vcpu)
+                threads.append(replace(thread, domain=next(free), name=vm.name, vcpu=0))
+            if vm is not None:
+                vms[vm.name] = vm
+        return replace(self, vms=vms, threads=threads)
+
 
 def roles_of(threads: Iterable[Mapping[str, Any]], span_ns: int, host: KvmHost) -> Roles:
     """The roles of the threads that a recording names.
@@ -152,6 +172,9 @@ class _Reader:
             group = host.group_of(thread["thread"], thread["process"])
         if group is not None:
             vm = replace(vm, groups={**vm.groups, vcpu: group})
+        listed = host.linux.threads.get(thread["thread"])
+        if listed is not None and listed.cpus is not None:
+            vm = replace(vm, pins={**vm.pins, vcpu: listed.cpus})
         priority = thread["priority"]
         if priority is not None and priority >= _REALTIME:
             vm = replace(vm, nice=priority - _NICE_0)
@@ -213,6 +236,21 @@ class _Reader:
             return Daemon(OTHERS, ROOT)
         around = "system.slice" if group is None else group.rpartition("/")[0] or ROOT
         return Daemon(allowed_name(called), around)
+
+
+def _of_vcpu(vm: Vm, vcpu: int) -> Vm:
+    """A vCPU as a VM of its own, in the group that its thread is in, and with its pinning and policy."""
+    name = f"{vm.name}.{vcpu}"
+    machine = Machine(
+        name,
+        partition=vm.machine.partition,
+        vcpu_pins={0: vm.machine.vcpu_pins[vcpu]} if vcpu in vm.machine.vcpu_pins else {},
+        scheduling={0: vm.machine.scheduling[vcpu]} if vcpu in vm.machine.scheduling else {},
+    )
+    group = vm.groups.get(vcpu, vm.scope)
+    scope = None if group is None else f"{group}/{name}".lstrip("/")
+    pins = {0: vm.pins[vcpu]} if vcpu in vm.pins else {}
+    return Vm(name, machine, scope=scope, pins=pins, nice=vm.nice, realtime=vm.realtime)
 
 
 def serving(vm: Vm) -> str:
