@@ -31,7 +31,8 @@ from vcpulab.twin.decision_costs import shortest_wait_ns
 from vcpulab_evidence.studies import NAMES, study
 from vcpulab_evidence.studies.predict import predictions, scores
 from vcpulab_evidence.studies.results import Results
-from vcpulab_evidence.validation import Report, validate
+from vcpulab_evidence.validation import Cell, Report, validate
+from vcpulab_evidence.validation.report import ANOTHER
 from vcpulab_evidence.validation.xen import BARS, OWN, WHAT_IF, Agreement, Held, Verdict, quantile
 from vcpulab_evidence.validation.xen.chance import OF_POINTS
 from vcpulab_evidence.validation.xen.recording import PARTS, Recorded
@@ -42,6 +43,7 @@ from vcpulab_evidence.validation.xen.twin_runs import Unit
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FOLDER = DOCS / "evidence"
 RECORDINGS = DOCS.parent / "evidence" / "recordings" / "xen"
+HOSTS = RECORDINGS.parent / "hosts"
 OVERVIEW = DOCS / "published-and-simulated.md"
 _WORST = 12
 read = cache(_read)
@@ -96,6 +98,43 @@ def linux(report: Report) -> Iterator[Row]:
         errors = {"off_median": _said(median(off)), "off_p90": _said(quantile(off, 0.9)), "off_most": _said(off[-1])}
         measured: Row = {"kind": verdict.kind, "metric": verdict.metric, "unit": cells[0].off_unit}
         yield {**measured, **counts, **errors}
+
+
+def hosts(report: Report) -> Iterator[Row]:
+    """By CPUs, kind and metric: errors of the predictions of hosts, beside the noise of recordings."""
+    groups: dict[tuple[str, str, str], list[Cell]] = {}
+    for comparison in report.comparisons:
+        cpus = "emulated" if linux_folder.is_recording(comparison.setting) else "real"
+        for cell in comparison.cells:
+            groups.setdefault((cpus, comparison.kind, cell.metric), []).append(cell)
+    for (cpus, kind, metric), cells in sorted(groups.items(), key=lambda group: group[0][:2], reverse=True):
+        off = sorted(abs(cell.off) for cell in cells)
+        noise = sorted(cell.noise for cell in cells if cell.noise is not None)
+        row: dict[str, object] = {"cpus": cpus, "kind": kind, "metric": metric, "unit": cells[0].off_unit}
+        within = sum(cell.holds for cell in cells)
+        counts = {"cells": len(cells), "within": within, "by_chance": _only_by_chance(cells)}
+        errors = {"off_median": _said(median(off)), "off_p90": _said(quantile(off, 0.9))}
+        yield row | counts | errors | {"noise_median": _said(median(noise)), "noise_p90": _said(quantile(noise, 0.9))}
+
+
+def host_threads(report: Report) -> Iterator[Row]:
+    """By setting, thread and metric: recorded twice, and each predicted from the demands of the other recording."""
+    pairs: dict[tuple[str, str, str], list[Cell]] = {}
+    for comparison in report.comparisons:
+        if comparison.kind == ANOTHER:
+            setting = re.sub(r"-\d+$", "", comparison.setting.name).rpartition("-")[2]
+            for cell in sorted(comparison.cells, key=lambda cell: cell.thing):
+                pairs.setdefault((setting, cell.thing, cell.metric), []).append(cell)
+    for (setting, thing, metric), cells in pairs.items():
+        row: dict[str, object] = {"setting": setting, "of": thing, "metric": metric, "unit": cells[0].unit}
+        for number, cell in enumerate(sorted(cells, key=lambda cell: cell.recorded), 1):
+            row |= {f"recorded_{number}": _said(cell.recorded), f"predicted_{number}": _said(cell.predicted)}
+        row |= {"low": _said(min(cell.range[0] for cell in cells)), "high": _said(max(cell.range[1] for cell in cells))}
+        yield row | {"within": sum(cell.holds for cell in cells), "by_chance": _only_by_chance(cells)}
+
+
+def _only_by_chance(cells: Iterable[Cell]) -> int:
+    return sum(cell.chance and not cell.holds for cell in cells)
 
 
 def xen(agreement: Agreement) -> Iterator[Row]:
@@ -530,6 +569,9 @@ def main(recordings: Path) -> None:
     FOLDER.mkdir(exist_ok=True)
     write("conformance", conformance())
     write("linux", linux(validate([bundled.recordings()])))
+    of_hosts = validate([HOSTS])
+    write("hosts", hosts(of_hosts))
+    write("host-threads", host_threads(of_hosts))
     (FOLDER / "invalidation.csv").write_text(invalidation.table(), encoding="utf-8")
     (FOLDER / "effects.csv").write_text(invalidation.effects_table(), encoding="utf-8")
     write("studies", studies())

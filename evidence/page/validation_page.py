@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from vcpulab_evidence.validation.report import ANOTHER, OWN
 from vcpulab_evidence.validation.xen import BARS, WHAT_IF
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, PICTURE = DOCS / "validation.md", DOCS / "validation.svg"
+HOSTS_PICTURE = DOCS / "validation-hosts.svg"
 README = DOCS.parent / "README.md"
 LIMITS = DOCS / "concepts" / "modelled.md"
 
@@ -27,7 +29,7 @@ def evidence(name: str) -> list[Row]:
 def pages() -> dict[Path, str]:
     """The pages that have such parts, and the picture, as they should be."""
     found = {path: filled(path.read_text(encoding="utf-8"), PARTS) for path in (PAGE, README, LIMITS)}
-    return found | {PICTURE: picture()}
+    return found | {PICTURE: picture(), HOSTS_PICTURE: hosts_picture()}
 
 
 def filled(page: str, parts: Mapping[str, Callable[[], str]]) -> str:
@@ -81,10 +83,22 @@ def lines() -> Iterator[Line]:
     """All kinds of predictions."""
     for row in evidence("linux"):
         what = f"Linux, {row['kind']}: {_METRICS[row['metric']]}"
-        of = "recordings of kernels 6.1 and 6.12"
+        of = "recordings of kernels 5.10 to 7.3"
         within = f"{row['within']} of {row['cells']}"
         bar = _LIMITS[row["kind"], row["metric"]]
         yield Line(what, of, row["cells"], row["unit"], float(row["off_median"]), float(row["off_p90"]), bar, within)
+    for row in evidence("hosts"):
+        if row["cpus"] == "real" and row["kind"] == ANOTHER and row["metric"] in _METRICS:
+            yield Line(
+                f"Linux, two CPUs: {_METRICS[row['metric']]}",
+                "another recording of the setting",
+                row["cells"],
+                row["unit"],
+                float(row["off_median"]),
+                float(row["off_p90"]),
+                f"noise: {_said(float(row['noise_median']))}, {_said(float(row['noise_p90']))}",
+                f"{row['within']} of {row['cells']}, by chance {row['by_chance']}",
+            )
     for row in evidence("xen"):
         if row["kind"] == WHAT_IF:
             unit = BARS[row["metric"]].unit
@@ -583,6 +597,64 @@ def advice() -> str:
     return table(headings, rows)
 
 
+_OF_HOSTS = {
+    "share": "shares",
+    "switches": "switches",
+    "migrations": "migrations",
+    "on_main_cpu": "time on the main CPU",
+    "beside": "threads on the same CPU",
+    "wait_median": "median waits",
+    "wait_p90": "90th percentiles of waits",
+}
+
+
+def hosts() -> str:
+    """Errors of predictions of hosts with several CPUs, beside the noise of their recordings."""
+    kinds = {OWN: "its own", ANOTHER: "the other recording"}
+    rows = [
+        [
+            {"real": "two CPUs", "emulated": "two and four, emulated"}[row["cpus"]],
+            kinds[row["kind"]],
+            f"{_OF_HOSTS[row['metric']]}, {row['unit']}",
+            row["cells"],
+            *(f"{_said(float(row[f'{of}_median']))}, {_said(float(row[f'{of}_p90']))}" for of in ("off", "noise")),
+            row["within"],
+            row["by_chance"],
+        ]
+        for row in evidence("hosts")
+    ]
+    headings = [
+        "CPUs",
+        "demands of",
+        "metric, unit of the error",
+        "cells",
+        "error: median, 9 in 10",
+        "noise: median, 9 in 10",
+        "within the noise",
+        "explained by chance",
+    ]
+    return table(headings, rows)
+
+
+def host_threads() -> str:
+    """Recorded and predicted values of each thread on two CPUs."""
+    shown = ("share", "switches", "migrations", "beside")
+    threads: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in evidence("host-threads"):
+        threads.setdefault((row["setting"], row["of"]), {})[row["metric"]] = row
+    rows = []
+    for (setting, thread), metrics in threads.items():
+        cells = []
+        for metric in shown:
+            values = metrics.get(metric)
+            both = ("recorded", "predicted")
+            cells += ["–", "–"] if values is None else [f"{values[f'{of}_1']}, {values[f'{of}_2']}" for of in both]
+        rows.append([setting, thread, *cells])
+    names = {"share": "share, %", "switches": "switches/s", "migrations": "migrations/s", "beside": "threads beside"}
+    headings = [f"{names[metric]}: {of}" for metric in shown for of in ("recorded", "predicted")]
+    return table(["setting", "thread", *headings], rows)
+
+
 def limits() -> str:
     """What leaving out costs, for the page on what is modelled."""
     rows = [
@@ -624,6 +696,8 @@ PARTS = {
     "studies": studies,
     "invalidation": invalidation,
     "advice": advice,
+    "hosts": hosts,
+    "host-threads": host_threads,
     "limits": limits,
     "effects": effects,
 }
@@ -672,4 +746,44 @@ def picture() -> str:
         parts.append(
             f'<line x1="{ends[1]}" y1="{y - 5}" x2="{ends[1]}" y2="{y + 5}" stroke="{colour}" stroke-width="3"/>'
         )
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+_HOSTS_LEFT, _HOSTS_ROW = 120, 18
+
+
+def hosts_picture() -> str:
+    """The share of each thread on two CPUs: recorded twice, and the range of predictions."""
+    rows = [row for row in evidence("host-threads") if row["metric"] == "share"]
+    bottom = _TOP + _HOSTS_ROW * len(rows)
+    scale = (_WIDTH - _HOSTS_LEFT - 24) / 100
+
+    def x(value: str) -> float:
+        return round(_HOSTS_LEFT + scale * float(value), 1)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {bottom + 40}" '
+        'font-family="sans-serif" font-size="12">',
+        "<title>Shares of threads on two CPUs, recorded twice and predicted</title>",
+        f'<rect width="{_WIDTH}" height="{bottom + 40}" fill="white"/>',
+        '<text x="12" y="20" font-weight="bold">Shares on two CPUs: recorded twice (dots), and predicted (median of '
+        "each twin: bars; range of all runs: line)</text>",
+    ]
+    for percent in range(0, 101, 10):
+        at = x(str(percent))
+        parts.append(f'<line x1="{at}" y1="{_TOP - 8}" x2="{at}" y2="{bottom}" stroke="#ddd"/>')
+        parts.append(f'<text x="{at}" y="{bottom + 16}" text-anchor="middle" fill="#555">{percent}</text>')
+    parts.append(f'<text x="{_HOSTS_LEFT}" y="{bottom + 33}" fill="#555">% of a CPU</text>')
+    for number, row in enumerate(rows):
+        y = _TOP + _HOSTS_ROW * number + 6
+        label = f"{row['setting']}: {row['of']}"
+        parts.append(f'<text x="{_HOSTS_LEFT - 10}" y="{y + 4}" text-anchor="end">{label}</text>')
+        colour, low, high = _COLOURS["Xen"], x(row["low"]), x(row["high"])
+        parts.append(f'<line x1="{low}" y1="{y}" x2="{high}" y2="{y}" stroke="{colour}" stroke-width="3"/>')
+        for run in (1, 2):
+            at = x(row[f"predicted_{run}"])
+            parts.append(f'<line x1="{at}" y1="{y - 6}" x2="{at}" y2="{y + 6}" stroke="{colour}" stroke-width="3"/>')
+        parts += [
+            f'<circle cx="{x(row[f"recorded_{run}"])}" cy="{y}" r="4" fill="{_COLOURS["Linux"]}"/>' for run in (1, 2)
+        ]
     return "\n".join([*parts, "</svg>"]) + "\n"

@@ -59,6 +59,12 @@ def test_predictions_of_linux_are_those_that_are_measured(tmp_path: Path, monkey
     assert [{key: str(value) for key, value in row.items()} for row in measure.linux(report)] == kept("linux")
 
 
+def test_predictions_of_hosts_are_those_that_are_measured() -> None:
+    report = validate([measure.HOSTS])
+    for name, rows in (("hosts", measure.hosts(report)), ("host-threads", measure.host_threads(report))):
+        assert [{key: str(value) for key, value in row.items()} for row in rows] == kept(name)
+
+
 def test_studies_are_as_their_own_page_has_them() -> None:
     assert [{key: str(value) for key, value in row.items()} for row in measure.studies()] == kept("studies")
 

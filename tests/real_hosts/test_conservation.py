@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import ROOT, Vcpulab
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.twin.conservation import Share, _in_other_orders
+from vcpulab.twin.conservation import Share, in_other_orders
 from vcpulab.twin.twin import Twin
 
 SPAN_NS = 1_600_000_000
@@ -256,7 +256,7 @@ def test_missing_records_of_threads_allow_a_larger_distance(
     assert replace(share, lacks_records=True).is_lost == lost_where_records_are_missing
 
 
-def test_further_replications_start_vms_in_other_orders() -> None:
+def test_further_replications_start_vmsin_other_orders() -> None:
     text = """
         run = { duration = "100ms" }
         host = { profile = "exact", pcpus = 2, hypervisor = "kvm", scheduler = "linux-eevdf" }
@@ -265,7 +265,7 @@ def test_further_replications_start_vms_in_other_orders() -> None:
         domain.c = { affinity = "0", app = [{ kind = "hog" }] }
     """
     scenario = Scenario.from_toml(text)
-    reordered = list(_in_other_orders(scenario))
+    reordered = list(in_other_orders(scenario))
     assert {tuple(sorted(each.domains)) for each in reordered} == {("a", "b", "c")}
     assert len({tuple(each.domains) for each in reordered}) == 6, "all orders of three"
     assert len({each.seed for each in reordered} | {scenario.seed}) == len(reordered) + 1

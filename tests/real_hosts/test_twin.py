@@ -289,7 +289,8 @@ def test_twin_on_the_command_line_and_what_is_made_of_it(command: Vcpulab, tmp_p
     assert "--force replaces it" in again.stderr
     scored = command("twin", "score", "recorded", "--replications", "2", "--format", "json")
     rows = json.loads(scored.stdout)
-    assert {row["what"] for row in rows} == {"switches", "gotten", "waited", "executions", "wake_p50", "wake_p90"}
+    waits = {"waited", "wake_p50", "wake_p90"}
+    assert {row["what"] for row in rows} == {"switches", "gotten", "executions", "migrations", *waits}
     whatif = command("whatif", "host.toml", "--set", "hogA.cap=20", "--set", "run.duration=1s")
     assert whatif.returncode == 0, whatif.stderr
     assert re.search(r"hogA\.throughput .* regresses", whatif.stdout)

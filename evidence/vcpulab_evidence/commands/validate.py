@@ -19,6 +19,7 @@ DONE, FAILED = 0, 1
     "vcpulab validate linux-6.1-cfs-weights",
     "vcpulab validate recordings --no-what-if --format json",
     "vcpulab validate recordings --report page.html",
+    "vcpulab validate out/real-host",
 )
 def validate(
     path: Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)] = (),
@@ -45,14 +46,20 @@ def validate(
     their 90th percentiles, 20 % or 16 µs for nine threads in ten. What-ifs may be off by twice as much. What is farther
     off counts as within where runs that differ by an interrupt are as far apart (verdict: chance).
 
+    Recordings of hosts with any number of CPUs: folders NAME-1 and NAME-2 are two of one setting. The twin of each,
+    with a domain for each thread, is compared with both: shares, switches, migrations, placement (the time on the main
+    CPU, and how many threads are beside one), waits. Limit: the difference between the two, or else of the halves of
+    one, in 90 % of all predictions of a metric; what the range of 20 runs explains counts as within.
+
     Recordings of Xen: the twin of each is run in the setting of every other of the same guests (scheduler, parameters,
     weights, caps, pinning). Limits: shares 1 point in 90 % of all predictions; switches 5 % (median), 10 % (90 %);
     median waits 20 % and 90th percentiles 25 %, in 90 % beyond what chance gives (recordings that differ by their seed;
     else the halves of one); throughput of guests 5 % in 90 %; the sign of 95 % of the changes.
 
     Args:
-        path: Recordings of Linux on one CPU (folders with trace.txt, experiment.txt, threads.txt and tunables.txt) or
-            of Xen (with trace.bin, sched.txt and guests' files), or folders with them; the bundled ones of Linux if
+        path: Recordings of Linux on one CPU (folders with trace.txt, experiment.txt, threads.txt and tunables.txt), of
+            hosts with several (with trace.txt, threads.txt, kernel.txt and the like, as `make real-host` writes them),
+            or of Xen (with trace.bin, sched.txt and guests' files), or folders with them; the bundled ones of Linux if
             left out.
     """
     from vcpulab import conformance as bundled

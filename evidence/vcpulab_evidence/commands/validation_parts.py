@@ -13,6 +13,8 @@ _NAMES = {
     "switches": "switches",
     "wait_median": "median waits",
     "wait_p90": "90th percentiles of waits",
+    "on_main_cpu": "time on the main CPU",
+    "beside": "threads beside",
 }
 _HEADINGS = ["of", "metric", "unit", "verdict", "recorded", "predicted", "range", "off by", "limit"]
 
@@ -30,7 +32,7 @@ def parts(report: Report) -> list[Part]:
         "What was compared", _OVERVIEW, [_row(comparison) for comparison in report.comparisons], 4, together=True
     )
     worst_first = sorted(
-        report.comparisons, key=lambda comparison: (not comparison.beyond, comparison.kind != "free run")
+        report.comparisons, key=lambda comparison: (not comparison.beyond, not comparison.from_own_demands)
     )
     details = [
         [Table(_title(comparison), _HEADINGS, [_cell(cell) for cell in comparison.cells], 4, together=True)]
@@ -77,7 +79,7 @@ def _row(comparison: Comparison) -> list[str]:
     waits = [cell for cell in comparison.cells if cell.metric.startswith("wait")]
     return [
         comparison.setting.name,
-        "its own" if comparison.demands == comparison.setting else comparison.demands.name,
+        "its own" if comparison.from_own_demands else comparison.demands.name,
         comparison.scheduler,
         f"{len(comparison.beyond)} beyond" if comparison.beyond else "within",
         f"{switches[0]:+.1f}" if switches else "",
@@ -87,12 +89,12 @@ def _row(comparison: Comparison) -> list[str]:
 
 
 def _title(comparison: Comparison) -> str:
-    source = "" if comparison.demands == comparison.setting else f", from the demands of {comparison.demands.name}"
+    source = "" if comparison.from_own_demands else f", from the demands of {comparison.demands.name}"
     return f"{comparison.setting.name} ({comparison.scheduler}{source})"
 
 
 def _cell(cell: Cell) -> list[str]:
-    off = f"{cell.off:+.2f} points" if cell.off_unit == "points" else f"{cell.off:+.1f} %"
+    off = f"{cell.off:+.{1 if cell.off_unit == '%' else 2}f} {cell.off_unit}"
     verdict = "within" if cell.holds else "chance" if cell.chance else "beyond"
     low, high = (number(value) for value in cell.range)
     return [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from vcpulab._engine import LinuxRecording
 from vcpulab.formats import linux_folder
-from vcpulab_evidence.validation.report import Cell, Comparison
+from vcpulab_evidence.validation.report import FREE_RUN, WHAT_IF, Cell, Comparison
 
 
 class Linux:
@@ -41,4 +41,5 @@ class Linux:
         except ValueError as error:
             raise linux_folder.wrong(folders[0], error) from None
         cells = [Cell(thing=cell.pop("of"), **{**cell, "range": tuple(cell["range"])}) for cell in compared["cells"]]
-        return Comparison(*folders, compared["scheduler"], cells)
+        kind = FREE_RUN if folders[0] == folders[1] else WHAT_IF
+        return Comparison(*folders, compared["scheduler"], cells, kind)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from vcpulab._work.progress import Progress, part, report
 from vcpulab.errors import RequestError
 from vcpulab.results.cache import RunCache
+from vcpulab_evidence.validation.hosts import Hosts
 from vcpulab_evidence.validation.linux import Linux
 from vcpulab_evidence.validation.report import Comparison, Report
 from vcpulab_evidence.validation.xen import Agreement, Xen
@@ -37,8 +38,9 @@ class Paired(Kind, Protocol):
 
 
 LINUX: Paired = Linux()
+HOSTS = Hosts()
 XEN = Xen()
-KINDS: tuple[Kind, ...] = (LINUX, XEN)
+KINDS: tuple[Kind, ...] = (LINUX, HOSTS, XEN)
 
 
 def validate(
@@ -53,7 +55,8 @@ def validate(
 
     Args:
         paths: Recordings, or folders with them.
-        what_if: Also predict recordings from the demands of other recordings.
+        what_if: Also predict recordings from the demands of other recordings; of hosts, from those of the other
+            recordings of the same setting.
         store: A file for the results of runs of Xen's recordings: a stopped validation continues from it.
         jobs: Runs of Xen's recordings at a time; 0: one for each processor.
         progress: see `Progress`.
@@ -64,10 +67,16 @@ def validate(
         KeyboardInterrupt: the work was stopped.
     """
     folders = _recordings(paths)
-    of_linux, of_xen = folders[LINUX], folders[XEN]
+    of_linux, of_hosts, of_xen = folders[LINUX], folders[HOSTS], folders[XEN]
     # A recording of Xen is predicted from all others, a recording of Linux from few.
-    linux_part = len(of_linux) / (len(of_linux) + len(of_xen) ** 2)
-    comparisons, skipped = _compared(LINUX, of_linux, part(progress, 0.0, linux_part), what_if=what_if)
+    count = len(of_linux) + len(of_hosts) + len(of_xen) ** 2
+    one_cpu_part, linux_part = len(of_linux) / count, (len(of_linux) + len(of_hosts)) / count
+    comparisons, refused = _compared(LINUX, of_linux, part(progress, 0.0, one_cpu_part), what_if=what_if)
+    # What cannot be run as a host of one CPU is run as one with several.
+    comparisons_of_hosts, skipped = HOSTS.validate(
+        [*of_hosts, *refused], part(progress, one_cpu_part, linux_part), what_if=what_if
+    )
+    comparisons += comparisons_of_hosts
     agreement: Agreement | None = None
     if of_xen:
         kept = None if store is None else RunCache(store)
@@ -112,9 +121,10 @@ def _recordings(paths: Iterable[Path]) -> dict[Kind, list[Path]]:
         here = {kind: kind.find(path) for kind in KINDS}
         if not any(here.values()):
             linux = "experiment.txt, threads.txt, tunables.txt and trace.txt"
+            host = "threads.txt and trace.txt beside other files of a KVM host"
             raise RequestError(
                 f"{path}: there is no recording here",
-                allowed=f"a folder with {linux}, or with {NEEDED} and {TRACES[0]}",
+                allowed=f"a folder with {linux}, with {host}, or with {NEEDED} and {TRACES[0]}",
             )
         for kind, folders in here.items():
             folders_of[kind].update(dict.fromkeys(folders))

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 
 NEEDED: Mapping[str, float] = {"share": 1.0, "switches": 1.0, "wait_median": 0.9, "wait_p90": 0.9}
 """The required fraction of predictions within their limits, by metric: of waits, nine threads in ten."""
+NEEDED_OF_HOSTS = 0.9
+"""The same for hosts with any number of CPUs, where the limit is the noise of two recordings: of all metrics."""
+FREE_RUN, WHAT_IF = "free run", "what-if"
+"""Predictions of recordings of one CPU: in their own setting, and in another one."""
+OWN, ANOTHER = "host, its own run", "host, another run"
+"""Predictions of hosts from the demands of the predicted recording, and of another one of the same setting."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +25,7 @@ class Cell:
     """A prediction beside the recorded value."""
 
     thing: str
-    """Thread (`VM/vCPU`), domain, or `host`."""
+    """Thread (`VM/vCPU` or `VM.vCPU`), domain, or `host`."""
     metric: str
     unit: str
     recorded: float
@@ -28,13 +34,15 @@ class Cell:
     """The range of predictions for hosts that differ only by chance."""
     off: float
     off_unit: str
-    """`points`, or `%` of the recorded value."""
+    """`points`, `%` of the recorded value, or the unit of the metric."""
     limit: str
     """The limit of the error."""
     holds: bool
     """Whether the error is within the limit."""
     chance: bool
     """Whether the recorded value is in the range."""
+    noise: float | None = None
+    """The difference between recordings of one setting, in the unit of the error; `None`: not measured."""
 
     def row(self) -> dict[str, Any]:
         """The prediction as flat data, with the column `of` for the thing."""
@@ -51,11 +59,13 @@ class Comparison:
     """The recording with the setting, which is predicted; in a free run the same."""
     scheduler: str
     cells: Sequence[Cell]
+    kind: str
+    """`FREE_RUN` or `WHAT_IF`; of hosts with any number of CPUs `OWN` or `ANOTHER`."""
 
     @property
-    def kind(self) -> str:
-        """`free run` or `what-if`."""
-        return "free run" if self.demands == self.setting else "what-if"
+    def from_own_demands(self) -> bool:
+        """`True`: a recording was predicted from its own demands."""
+        return self.demands == self.setting
 
     @property
     def beyond(self) -> Sequence[Cell]:
@@ -109,7 +119,8 @@ class Report:
                 mine = [cell for cell in cells if cell.metric == metric]
                 within = sum(cell.holds for cell in mine)
                 chance = sum(cell.chance for cell in mine if not cell.holds)
-                needed = -int(-len(mine) * NEEDED.get(metric, 1.0) // 1)
+                fraction = NEEDED_OF_HOSTS if kind in (OWN, ANOTHER) else NEEDED.get(metric, 1.0)
+                needed = -int(-len(mine) * fraction // 1)
                 yield Verdict(kind, metric, within, len(mine), needed, chance)
 
     @property

@@ -25,7 +25,7 @@ _UNRECORDED = 0.02
 """The largest fraction of switches without a counterpart in a recording that is not filtered. Assumed."""
 _REPLICATIONS = 3
 """The number of replications that suffice if their means are within `POINTS` of what was recorded. Assumed."""
-_ORDERS = 20
+ORDERS = 20
 """The number of further replications if they are not, in each of which VMs and threads start in another order. A twin
 that is right has a recorded CPU time outside of all of these in 8 % of recordings by chance, and more than `POINTS`
 outside more rarely."""
@@ -106,7 +106,7 @@ def shares(made: Made, sources: Sources, recording: Recording) -> list[Share]:
         few.append(Share(name, len(vcpus), recorded, tuple(first[name]), left_out, lacks_records))
     if all(share.is_conserved for share in few):
         return few
-    further = [_simulated(reordered) for reordered in _in_other_orders(short)]
+    further = [_simulated(reordered) for reordered in in_other_orders(short)]
     times = {share.vm: tuple(time for simulated in further for time in simulated[share.vm]) for share in few}
     return [replace(share, simulated=share.simulated + times[share.vm]) for share in few]
 
@@ -127,11 +127,14 @@ def _simulated(scenario: Scenario) -> dict[str, list[float]]:
     return times
 
 
-def _in_other_orders(scenario: Scenario) -> Iterator[Scenario]:
-    """The scenario with a single replication, with other seeds and with its domains in other orders."""
+def in_other_orders(scenario: Scenario) -> Iterator[Scenario]:
+    """The scenario with a single replication, with other seeds and with its domains in other orders.
+
+    A domain starts its vCPUs in the order of the scenario, on the CPUs that are idle then.
+    """
     document = scenario.written()
     document["run"] = {**document.get("run", {}), "replications": 1}
-    for number in range(1, _ORDERS + 1):
+    for number in range(1, ORDERS + 1):
         names = list(document["domain"])
         Random(number).shuffle(names)
         domains = {name: document["domain"][name] for name in names}

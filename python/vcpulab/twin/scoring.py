@@ -1,4 +1,4 @@
-"""A scenario against a part of a recording: shares, switches, waits, and how long vCPUs wait after waking.
+"""A scenario against a part of a recording: shares, switches, migrations, waits, and how long vCPUs wait after waking.
 
 Recorded shares and rates are of the time of which a vCPU's runstate is known.
 
@@ -39,6 +39,33 @@ REPLICATIONS = 10
 """The number of replications of a score. Assumed."""
 _SWITCHING: Mapping[str, float] = {"wake_p50": 2, "wake_p90": 4}
 """The largest ratio of a percentile of waits after waking to the shortest decision and switch of a Linux CPU."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A metric as it was recorded, and as each replication of a simulation has it."""
+
+    metric: Metric
+    """The metric; switches are those of all pCPUs together."""
+    place: str
+    """Domain, or `host`."""
+    recorded: float
+    simulated: tuple[float, ...]
+    count: int
+    """Wake-ups behind a recorded percentile; 0 for others."""
+    least: float = 0.0
+    """The shortest simulated wait: what deciding and switching took."""
+
+    @property
+    def is_switching(self) -> bool:
+        """`True`: a percentile of recorded waits is no longer than deciding and switching, which is not simulated."""
+        return bool(self.count) and self.recorded <= self.least
+
+    def row(self) -> "Row | None":
+        """The mean of the replications, or the median of percentiles; `None`: no replication has the metric."""
+        interval = Interval.of_median if self.count else Interval.from_values
+        simulated = interval(self.simulated)
+        return None if simulated is None else Row(self.metric, self.place, self.recorded, simulated, self.count)
 
 
 @dataclass(frozen=True)
@@ -106,17 +133,33 @@ def score(
         replications: of the simulation.
         progress: see `Progress`.
     """
+    lasts = {"run.duration": f"{span_ns(recording)}ns", "run.replications": replications}
+    done = run(scenario.change(lasts), waits=True, progress=progress)
+    return [row for pairing in pairings(sources, recording, done) if (row := pairing.row()) is not None]
+
+
+def span_ns(recording: Recording) -> int:
+    """The length of a simulation that a recording is compared with, ns."""
+    return max(int(recording.summary["span_ns"]), 1_000_000)
+
+
+def pairings(sources: Sources, recording: Recording, done: Run) -> list[Pairing]:
+    """Every metric of the recorded domains that a simulation has, too.
+
+    Args:
+        sources: what is known of the recorded host.
+        recording: the part to compare with.
+        done: the simulation, as long as that part.
+    """
     summary = recording.summary
     switching = _switching_us(summary, sources)
-    lasts = {"run.duration": f"{max(summary['span_ns'], 1_000_000)}ns", "run.replications": replications}
-    done = run(scenario.change(lasts), waits=True, progress=progress)
-    rows = [_switches(summary, done)]
+    compared = [_switches(summary, done)]
     for number in sorted({vcpu["domain"] for vcpu in summary["vcpus"]}):
         name = sources.name(number)
-        if name in scenario.domains and not sources.is_daemon(number):
+        if name in done.scenario.domains and not sources.is_daemon(number):
             vcpus = [vcpu for vcpu in summary["vcpus"] if vcpu["domain"] == number]
-            rows += _of_domain(name, vcpus, summary["span_ns"], done, switching)
-    return rows
+            compared += _of_domain(name, vcpus, summary["span_ns"], done, switching)
+    return compared
 
 
 def _switching_us(summary: Mapping[str, Any], sources: Sources) -> dict[str, float]:
@@ -127,38 +170,31 @@ def _switching_us(summary: Mapping[str, Any], sources: Sources) -> dict[str, flo
     return {name: least * (times if sources.of_linux else 1) for name, times in _SWITCHING.items()}
 
 
-def _switches(summary: Mapping[str, Any], done: Run) -> Row:
+def _switches(summary: Mapping[str, Any], done: Run) -> Pairing:
     recorded = sum(pcpu["switches_per_s"] for pcpu in summary["pcpus"])
     each = (
         done.df_pcpus()
         .group_by("replication", maintain_order=True)
         .agg((1e9 * pl.col("switches") / pl.col("elapsed_ns")).sum().alias("rate"))
     )
-    simulated = Interval.from_values(each["rate"])
-    assert simulated is not None
-    return Row(_NAMED["switches"], "host", recorded, simulated, 0)
+    return Pairing(_NAMED["switches"], "host", recorded, tuple(each["rate"]), 0)
 
 
 def _of_domain(
     name: str, vcpus: list[Mapping[str, Any]], span_ns: int, done: Run, switching_us: Mapping[str, float]
-) -> list[Row]:
+) -> list[Pairing]:
     simulated = done.df_domains().filter(domain=name)
-    percent = 100 / simulated["elapsed_ns"]
-
-    def interval(values: pl.Series) -> Interval:
-        mean = Interval.from_values(values)
-        assert mean is not None
-        return mean
+    percent, per_s = 100 / simulated["elapsed_ns"], 1e9 / simulated["elapsed_ns"]
 
     of_all: dict[str, tuple[float, pl.Series]] = {
         "gotten": (100 * rate(vcpus, "running_ns", span_ns), simulated["running_ns"] * percent),
         "waited": (100 * rate(vcpus, "runnable_ns", span_ns), simulated["runnable_ns"] * percent),
-        "executions": (
-            1e9 * rate(vcpus, "executions", span_ns),
-            1e9 * simulated["executions"] / simulated["elapsed_ns"],
-        ),
+        "executions": (1e9 * rate(vcpus, "executions", span_ns), simulated["executions"] * per_s),
+        "migrations": (1e9 * rate(vcpus, "migrations", span_ns), simulated["migrations"] * per_s),
     }
-    rows = [Row(_NAMED[metric], name, recorded, interval(values), 0) for metric, (recorded, values) in of_all.items()]
+    compared = [
+        Pairing(_NAMED[metric], name, recorded, tuple(values), 0) for metric, (recorded, values) in of_all.items()
+    ]
     # A percentile of a domain with several vCPUs is not known from theirs.
     wakes = sum(vcpu["wake_latency"]["count"] for vcpu in vcpus)
     if len(vcpus) == 1 and wakes:
@@ -166,10 +202,9 @@ def _of_domain(
             waits = simulated[f"{metric.name}_ns"].drop_nulls()
             recorded = vcpus[0]["wake_latency"][f"{metric.name.removeprefix('wake_')}_ns"] / 1e3
             least_us = min(recorded, switching_us[metric.name])
-            median_wait = Interval.of_median([max(least_us, wait / 1e3) for wait in waits])
-            if median_wait is not None:
-                rows.append(Row(metric, name, recorded, median_wait, wakes))
-    return rows
+            simulated_us = tuple(max(least_us, wait / 1e3) for wait in waits)
+            compared.append(Pairing(metric, name, recorded, simulated_us, wakes, least_us))
+    return compared
 
 
 def rate(vcpus: list[Mapping[str, Any]], column: str, span_ns: int) -> float:
