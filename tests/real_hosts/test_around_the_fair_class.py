@@ -113,6 +113,18 @@ def test_cache_aware_balancing_is_the_hosts(tmp_path: Path) -> None:
     assert "llc_balancing" not in host("7.1.13+deb13-amd64", off)
 
 
+@pytest.mark.parametrize(
+    ("release", "caches", "noted"),
+    [("7.2.13+deb14-amd64", 2, True), ("7.2.13+deb14-amd64", 1, False), ("7.1.13+deb13-amd64", 2, False)],
+)
+def test_several_caches_of_a_socket_are_a_note(tmp_path: Path, release: str, caches: int, *, noted: bool) -> None:
+    rows = "".join(f"{cpu},{cpu},0,0,,{cpu},{cpu},{cpu},{cpu * caches // 8}\n" for cpu in range(8))
+    counts = f"CPU(s): 8\nThread(s) per core: 1\nSocket(s): 1\nL3: 64 MiB ({caches} instances)\n"
+    for lscpu in (f"# CPU,Core,Socket,Node,,L1d,L1i,L2,L3\n{rows}", counts):
+        notes = imported(tmp_path, linux=f"Linux version {release}\n", lscpu=lscpu, vms=vm("web", 3))[1]
+        assert ("the host has 2 L3 caches" in str(notes)) == noted
+
+
 @pytest.mark.parametrize("column", ["CLS", "POL", "SCH"])
 def test_deadline_threads_are_a_note(column: str, tmp_path: Path) -> None:
     policy = "6" if column == "SCH" else "DLN"

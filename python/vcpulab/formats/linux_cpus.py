@@ -20,6 +20,10 @@ _NUMBER = re.compile(r"\d{1,6}")
 _ONLINE, _MODEL = "On-line CPU(s) list", "Model name"
 _NODE_CPUS = re.compile(r"NUMA node(\d{1,4}) CPU\(s\)")
 _PLACE = ("cpu", "core", "socket", "node")
+_L3 = re.compile(r"L3(?: cache)?")
+_INSTANCES = re.compile(r".*\((\d{1,4}) instances?\)")
+L3_CACHES = "l3_caches"
+"""The setting with the number of L3 caches."""
 COLUMNS = r"# (CPU,|([\w:]{1,20},){1,20}CPU(,|\s*$))"
 """The beginning of the last heading line of `lscpu -p`, as a pattern: the names of columns, CPU at any place."""
 
@@ -43,6 +47,9 @@ def read_counts(path: str | PathLike[str]) -> Info:
             info.settings[f"node{node[1]}_cpus"] = value
         elif name == _ONLINE:
             info.settings["online_cpus"] = value
+        instances = _INSTANCES.fullmatch(value)
+        if _L3.fullmatch(name) and instances is not None:
+            info.settings[L3_CACHES] = instances[1]
         models += name == _MODEL
     if models > 1:
         # Counts of cores are of each kind of them.
@@ -70,6 +77,9 @@ def read_lscpu(path: str | PathLike[str]) -> Info:
         raise wrong(str(path), None, f"the columns {', '.join(columns)}", "among them CPU and Core, as `lscpu -p` has")
     # CPUs that are offline have no core.
     has_cores = any(row.get("core") for _, row in rows)
+    caches = {l3 for _, row in rows if (l3 := row.get("l3") or row.get("l1d:l1i:l2:l3", "").rpartition(":")[2])}
+    if caches:
+        info.settings[L3_CACHES] = str(len(caches))
     for number, row in rows:
         # A host that does not tell a place leaves the cell empty, or has no such column.
         cells = [row.get(column) or "0" for column in _PLACE]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Read, Unused, files_by_name
+from vcpulab.formats.linux_cpus import L3_CACHES
 from vcpulab.formats.machine import Machine
 from vcpulab.hosts.cgroups import cpuset_of
 from vcpulab.hosts.kernel import (
@@ -208,6 +209,8 @@ def _host_lines(
         yield f"generation = {toml(kernel.generation)}"
     notes += scheduler_warnings(host.linux, kernel)
     supported = generation.defaults if generation is not None else {}
+    if "llc_balancing" in supported:
+        notes += _caches(host, placed)
     params = params_of(host.linux, None)
     for assumed in assumed_params(kernel, params, placed.pcpus):
         params[assumed.name] = assumed.value
@@ -221,6 +224,16 @@ def _host_lines(
     poll = host.halt_poll_us()
     if poll is not None:
         yield f"halt_poll_us = {poll}"
+
+
+def _caches(host: KvmHost, placed: PcpuMap) -> Iterator[str]:
+    """The note on sockets or nodes with several last-level caches, for kernels that keep a VM in one cache."""
+    counted, here = host.info.settings.get(L3_CACHES, ""), max(placed.topology.sockets, placed.topology.nodes)
+    if counted.isdecimal() and int(counted) > here:
+        yield (
+            f"the host has {counted} L3 caches, and one for each socket or node here: cache-aware balancing of Linux "
+            "7.2 and later, which keeps the vCPUs of a VM in one cache, is not simulated among the caches of a socket"
+        )
 
 
 def _deadline_threads(host: KvmHost) -> Iterator[str]:
