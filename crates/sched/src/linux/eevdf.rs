@@ -278,7 +278,19 @@ impl Request {
 
 /// `x · before / after`.
 fn scaled(x: i64, before: u64, after: u64) -> i64 {
-    (i128::from(x) * i128::from(before) / i128::from(after.max(1))) as i64
+    let after = after.max(1);
+    match (i64::try_from(before), i64::try_from(after)) {
+        (Ok(before), Ok(after)) => mul_div(x, before, after),
+        _ => (i128::from(x) * i128::from(before) / i128::from(after)) as i64,
+    }
+}
+
+/// `x · factor / divisor`, exact; few instructions where the product has 64 bits.
+fn mul_div(x: i64, factor: i64, divisor: i64) -> i64 {
+    match x.checked_mul(factor) {
+        Some(product) => product / divisor,
+        None => (i128::from(x) * i128::from(factor) / i128::from(divisor)) as i64,
+    }
 }
 
 impl Eevdf {
@@ -370,8 +382,12 @@ impl Fair<Eevdf> {
     /// Whether the lag of an entity is not negative.
     pub(super) fn entity_eligible(&self, e: EntityId) -> bool {
         let q = self.competes_on(e);
-        let (sum_w_vruntime, sum_weight) = self.sums_with_curr(q);
-        let behind = vruntime_diff(self.entities[e].vruntime, self.cfs_rqs[q].policy.zero_vruntime);
+        self.vruntime_eligible(q, self.sums_with_curr(q), self.entities[e].vruntime)
+    }
+
+    /// Whether a virtual run time is not after the average of a queue with these sums.
+    fn vruntime_eligible(&self, q: CfsRqId, (sum_w_vruntime, sum_weight): (i64, i64), vruntime: u64) -> bool {
+        let behind = vruntime_diff(vruntime, self.cfs_rqs[q].policy.zero_vruntime);
         i128::from(sum_w_vruntime) >= i128::from(behind) * i128::from(sum_weight)
     }
 
@@ -418,8 +434,7 @@ impl Fair<Eevdf> {
         let (_, sum_weight) = self.sums_with_curr(q);
         if sum_weight > 0 {
             let own = self.flavor.weight(&self.entities[e]).cast_signed();
-            let exact = i128::from(vlag) * i128::from(sum_weight + own);
-            lag = (exact / i128::from(sum_weight)) as i64;
+            lag = mul_div(vlag, sum_weight + own, sum_weight);
         }
         avg_vruntime.wrapping_add_signed(lag.wrapping_neg())
     }
@@ -507,11 +522,13 @@ impl Fair<Eevdf> {
         if self.competitors(q) == 1 {
             return current.unwrap_or_else(|| cfs_rq.timeline[0]);
         }
-        let current = current.filter(|&e| self.entity_eligible(e));
+        let sums = self.sums_with_curr(q);
+        let eligible = |&e: &EntityId| self.vruntime_eligible(q, sums, self.entities[e].vruntime);
+        let current = current.filter(eligible);
         if let Some(e) = current.filter(|&e| self.flavor.is_protected(&self.entities[e])) {
             return e;
         }
-        let earliest = cfs_rq.timeline.iter().copied().find(|&e| self.entity_eligible(e));
+        let earliest = cfs_rq.timeline.iter().copied().find(eligible);
         let deadline = |e: EntityId| self.entities[e].policy.deadline;
         match (current, earliest) {
             (Some(c), Some(b)) if vruntime_diff(deadline(c), deadline(b)) < 0 => c,

@@ -71,7 +71,11 @@ impl<F: Flavor> Fair<F> {
         if total == 0 {
             return LEAST;
         }
-        ((u128::from(shares) * u128::from(load) / u128::from(total)) as u64).clamp(LEAST, shares)
+        let part = match shares.checked_mul(load) {
+            Some(product) => product / total,
+            None => (u128::from(shares) * u128::from(load) / u128::from(total)) as u64,
+        };
+        part.clamp(LEAST, shares)
     }
 
     /// Updates a queue's part in its group's load, if the queue's average load has changed enough.
