@@ -32,7 +32,9 @@ impl<F: Flavor> Fair<F> {
 
     /// Advances the average number of runnable tasks of a queue. Called before the number changes.
     pub(super) fn update_runnable_avg(&mut self, q: CfsRqId, now: Time) {
-        if self.smp && self.flavor.counts_runnable() {
+        // The average of a root queue is never read.
+        let of_group = q.index() >= self.curr.len();
+        if self.smp && of_group && self.flavor.counts_runnable() {
             let cfs_rq = &mut self.cfs_rqs[q];
             cfs_rq.runnable_avg.update(now, u64::from(cfs_rq.h_nr_running) * ONE_TASK);
         }

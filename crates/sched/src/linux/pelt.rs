@@ -62,6 +62,9 @@ impl PeltAverage {
     pub fn update(&mut self, now: Time, level: u64) {
         let level = level << FRACTION_BITS;
         let passed = now - self.at;
+        if passed.is_zero() {
+            return;
+        }
         self.at = now;
         self.value = if self.value > level {
             level + decay_load(self.value - level, passed)
