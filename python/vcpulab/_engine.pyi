@@ -204,6 +204,8 @@ class Scenario:
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Scenario: ...
     def to_toml(self) -> str: ...
     def to_json(self) -> str: ...
+    def apps(self) -> list[tuple[str, list[str], str, int, str, str | None, bool]]:
+        """The applications and clients: name, other names, domain, position, kind, client, whether work is assumed."""
     @property
     def policies(self) -> dict[str, OwnPolicy]: ...
     @property
@@ -651,6 +653,45 @@ def compare(
 
 def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
     """Comparisons in words, line by line."""
+
+@final
+class Observed:
+    """A run whose starving domains are asked for. Each is a tuple: name, reason."""
+
+    def __new__(
+        cls,
+        scenario: Scenario,
+        vcpus: tuple[Sequence[str], Sequence[int], Sequence[int], Sequence[int], Sequence[int], Sequence[int]],
+        domains: tuple[Sequence[str], Sequence[str]],
+        apps: tuple[Sequence[str], Sequence[int], Sequence[float], Sequence[int]],
+    ) -> Observed:
+        """The run of a scenario, with columns of its tables over all replications.
+
+        Args:
+            scenario: the scenario.
+            vcpus: `domain`, `vcpu`, `elapsed_ns`, `running_ns`, `runnable_ns`, `offline_ns`.
+            domains: `domain`, `pool`.
+            apps: `domain`, `app`, `throughput_per_s`, `completed`.
+        """
+    def starved(self) -> list[tuple[str, str]]:
+        """The domains that starve."""
+    def until(self, after: Observed) -> tuple[list[tuple[str, str]], list[tuple[str, str]], list[tuple[str, str]]]:
+        """The domains that starve in a run after this one alone, in both, and in this one alone."""
+
+def starved_line(label: str, starved: Sequence[tuple[str, str]]) -> str:
+    """Starving domains in a line; numbered domains are shown with the first one's reason."""
+
+def without_number(name: str) -> str:
+    """The name with a `#` for its number."""
+
+def name_rows(names: Sequence[str]) -> list[list[str]]:
+    """Three or more names that differ in their number alone as a row; each other name by itself."""
+
+def names_listed(names: Sequence[str]) -> list[str]:
+    """All names, with rows of numbered ones by their ends."""
+
+def names_in_short(names: Sequence[str]) -> str:
+    """Several names in a few words."""
 
 def verdict_text(verdict: _Verdict) -> str:
     """A verdict as it is shown."""

@@ -97,7 +97,7 @@ def _as_page_has_it(run: Run) -> dict[str, Any]:
         _answer({name: frame.filter(replication=number) for name, frame in frames.items()})
         for number in range(run.scenario.replications)
     ]
-    return {"fields": run.scenario.to_dict(), "answers": [base64.b64encode(answer).decode() for answer in answers]}
+    return {"text": run.scenario.text, "answers": [base64.b64encode(answer).decode() for answer in answers]}
 
 
 def _answer(tables: Mapping[str, pl.DataFrame]) -> bytes:

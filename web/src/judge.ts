@@ -3,7 +3,6 @@
 import rules from "../../schema/verdicts.json";
 import { measured, type Measured } from "./metrics";
 import type { Scenario } from "./scenario";
-import { starvingLines } from "./starving";
 import type { Tables } from "./tables";
 
 export interface Run {
@@ -72,14 +71,34 @@ export async function judge(ask: Ask, before: Run | null, run: Run): Promise<Jud
     };
   });
   const lengths = [(before ?? run).scenario.seconds, run.scenario.seconds];
-  const answer = await ask<{ metrics: Judged[]; lines: string[] }>(["judge"], { metrics: questions, lengths, stopping: STOPPING });
+  const runs = before === null ? null : [observed(before), observed(run)];
+  const answer = await ask<{ metrics: Judged[]; starving: string[]; lines: string[] }>(["judge"], { metrics: questions, lengths, stopping: STOPPING, runs });
   const metrics = new Map(answer.metrics.map((one, index) => [questions[index]?.name ?? "", one]));
-  return { now, before: old, metrics, lines: before === null ? [] : wording(before, run, answer.lines) };
+  return { now, before: old, metrics, lines: before === null ? [] : [...answer.starving, ...differences(before, run, answer.lines)] };
 }
 
-function wording(before: Run, run: Run, lines: readonly string[]): string[] {
+function differences(before: Run, run: Run, lines: readonly string[]): readonly string[] {
   const isOne = Math.min(before.results.length, run.results.length) < 2;
-  return [...starvingLines(before, run), ...(isOne ? ["one replication says nothing about chance: differences come with the second"] : lines)];
+  return isOne ? ["one replication says nothing about chance: differences come with the second"] : lines;
+}
+
+/** A run as the engine needs it to tell who starves: the columns of all replications. */
+function observed({ scenario: { text, policies }, results }: Run): unknown {
+  const texts = (table: string, column: string): string[] => results.flatMap((tables) => {
+    const rows = tables.of(table);
+    return Array.from({ length: rows.rows }, (_, row) => rows.text(column, row));
+  });
+  const columns = (table: string, ...names: string[]): { [name: string]: number[] } =>
+    Object.fromEntries(names.map((name) => [name, results.flatMap((tables) => [...tables.of(table).numbers(name)])]));
+  return {
+    text,
+    policies,
+    columns: {
+      vcpus: { domain: texts("vcpus", "domain"), ...columns("vcpus", "vcpu", "elapsed_ns", "running_ns", "runnable_ns", "offline_ns") },
+      domains: { domain: texts("domains", "domain"), pool: texts("domains", "pool") },
+      apps: { domain: texts("apps", "domain"), ...columns("apps", "app", "throughput_per_s", "completed") },
+    },
+  };
 }
 
 /** Applications and clients, with the units of work that they began, per replication. */
@@ -87,9 +106,9 @@ function unitsBegun({ results, scenario }: Run): Map<string, number> {
   const begun = new Map<string, number>();
   for (const tables of results) {
     const apps = tables.of("apps");
-    scenario.appNames(apps).forEach(({ thing }, row) => {
+    scenario.appsOf(apps).forEach((app, row) => {
       const units = (apps.number("completed", row) ?? 0) + (apps.number("failed", row) ?? 0);
-      begun.set(thing, (begun.get(thing) ?? 0) + units / results.length);
+      if (app !== undefined) begun.set(app.name, (begun.get(app.name) ?? 0) + units / results.length);
     });
   }
   return begun;

@@ -89,10 +89,10 @@ export function measured(results: readonly Tables[], scenario: Scenario): Measur
       });
     }
   };
-  const called = scenario.appNames(first.of("apps"));
+  const apps = scenario.appsOf(first.of("apps"));
   add("app", "apps", (row) => {
-    const app = called[row];
-    return app ? { thing: app.thing, domain: app.domain, isClient: app.client !== null } : null;
+    const app = apps[row];
+    return app ? { thing: app.name, domain: app.domain, isClient: app.client !== null } : null;
   });
   // The threads of a KVM host are a domain that is in no scenario.
   const domain = (table: string) => (row: number): Thing | null => {

@@ -1,7 +1,6 @@
 // What the engine says about a text: its problems, or the scenario with every default.
 
 import { ask } from "./engine";
-import { join } from "./names";
 import type { Table } from "./tables";
 
 export interface Problem {
@@ -50,11 +49,20 @@ export interface Facts {
   starter: string;
 }
 
+/** An application or a client, by the engine: its name in addresses, and its place in the table of applications. */
+export interface App {
+  name: string;
+  domain: string;
+  position: number;
+  client: string | null;
+}
+
 /** A checked scenario. */
 export class Scenario {
   constructor(
     readonly text: string,
     readonly fields: Fields,
+    readonly apps: readonly App[],
     readonly policies: Policies = {},
   ) {}
 
@@ -74,10 +82,6 @@ export class Scenario {
     return Object.entries(this.table("domain")) as [string, Fields][];
   }
 
-  domain(name: string): Fields {
-    return (this.table("domain")[name] ?? {}) as Fields;
-  }
-
   clients(): [string, Fields][] {
     return Object.entries(this.table("client")) as [string, Fields][];
   }
@@ -89,25 +93,10 @@ export class Scenario {
     return Number(number) / ({ s: 1, ms: 1e3, us: 1e6, ns: 1e9 }[unit ?? ""] ?? NaN);
   }
 
-  /** What the rows of the table of applications are called, as in the front's addresses: a client has its own name, an application
-   * its place in its domain; the domain's name is its only client's, or its only application's. */
-  appNames(apps: Table): { thing: string; domain: string; client: string | null }[] {
-    const asking = new Map<string, string[]>();
-    for (const [name, client] of this.clients()) {
-      const server = String(client["server"]);
-      asking.set(server, [...(asking.get(server) ?? []), name]);
-    }
-    return Array.from({ length: apps.rows }, (_, row) => {
-      const domain = apps.text("domain", row);
-      const position = apps.number("app", row) ?? 0;
-      const running = (this.domain(domain)["app"] ?? []) as Fields[];
-      const count = running.reduce((sum, app) => sum + Number(app["instance"] ?? 1), 0);
-      const clients = asking.get(domain) ?? [];
-      const client = clients[position - count] ?? null;
-      const isOnly = client === null ? clients.length === 0 && count === 1 : clients.length === 1 && client === domain;
-      if (client !== null && !(client in this.table("domain"))) return { thing: join(client), domain, client };
-      return { thing: isOnly ? join(domain) : join(domain, String(position)), domain, client };
-    });
+  /** The applications and clients of the rows of the table of applications. */
+  appsOf(table: Table): (App | undefined)[] {
+    const known = new Map(this.apps.map((app) => [JSON.stringify([app.domain, app.position]), app]));
+    return Array.from({ length: table.rows }, (_, row) => known.get(JSON.stringify([table.text("domain", row), table.number("app", row)])));
   }
 }
 
@@ -125,8 +114,8 @@ export interface Checked {
 }
 
 export async function check(module: WebAssembly.Module, text: string, policies: Policies): Promise<Checked> {
-  const { scenario, ...said } = await ask<Omit<Checked, "scenario"> & { scenario: Fields | null }>(module, ["check"], { text, policies });
-  return { ...said, scenario: scenario && new Scenario(text, scenario, policies) };
+  const { scenario, apps, ...said } = await ask<Omit<Checked, "scenario"> & { scenario: Fields | null; apps: App[] }>(module, ["check"], { text, policies });
+  return { ...said, scenario: scenario && new Scenario(text, scenario, apps, policies) };
 }
 
 /** The text with other settings, without what another scheduler does not have; its comments and order stay. */

@@ -22,7 +22,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("io", &["host", "guest"]),
     ("spec", &["host", "sched", "guest", "io"]),
     ("scenario", &["host", "sched", "guest", "io", "spec"]),
-    ("run", &["host", "parallel", "sched", "guest", "io", "measure", "spec"]),
+    ("run", &["host", "parallel", "judge", "sched", "guest", "io", "measure", "spec"]),
 ];
 
 /// A crate of the workspace, as `cargo metadata` describes it.

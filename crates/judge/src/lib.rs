@@ -4,7 +4,8 @@
 //! (common random numbers). Differences are taken replication by replication, with Student's interval of their mean (Law 2015,
 //! "Simulation modeling and analysis", sections 10.2 and 11.2). [`compare`] corrects each p value for the number of metrics of
 //! its family ([`holm`]) and for the number of looks ([`Stopping`], [`bonferroni`]), and makes one [`Comparison`] of each metric, which
-//! knows whether its difference matters. [`words`] puts comparisons into lines of text.
+//! knows whether its difference matters. [`words`] puts comparisons into lines of text. [`starvation`] tells which domains starve, in a run
+//! or since a change.
 //!
 //! ```
 //! use vcpulab_judge::{Interval, holm, paired};
@@ -21,7 +22,9 @@ mod corrections;
 mod interval;
 mod looks;
 mod metric;
+pub mod names;
 mod numbers;
+pub mod starvation;
 pub mod student;
 mod sum;
 pub mod words;

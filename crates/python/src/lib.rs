@@ -4,10 +4,12 @@ mod context;
 mod error;
 mod judge;
 mod linux;
+mod names;
 mod policy;
 mod recording;
 mod results;
 mod scenario;
+mod starvation;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -40,6 +42,8 @@ mod _engine {
     #[pymodule_export]
     use super::linux::{LinuxRecording, linux_rules};
     #[pymodule_export]
+    use super::names::{name_rows, names_in_short, names_listed, without_number};
+    #[pymodule_export]
     use super::recording::RecordingReader;
     #[pymodule_export]
     use super::results::{
@@ -47,6 +51,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::starvation::{Observed, starved_line};
     #[pymodule_export]
     use super::{
         addresses, bench, build_info, conformance, copies, declare, declared, generation_of, listing,

@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 use vcpulab_host::Scope;
 use vcpulab_scenario::{Changed, Edit, FoundPolicy, NewNames, Outside, Problems, Scenario as Checked};
 use vcpulab_sched::{Declaration, DeclaredParam, Policy, declare};
+use vcpulab_spec::{AppName, app_names};
 
 use crate::error::{PluginError, as_dict, change_error, scenario_error};
 use crate::policy::{Raised, lock};
@@ -106,6 +107,14 @@ impl Scenario {
         self.checked.to_json()
     }
 
+    /// The applications and clients: name, other names, domain, position, kind, client, whether the work is assumed.
+    fn apps(&self) -> Vec<App> {
+        let flat = |AppName { name, aliases, domain, position, kind, client, assumed }| {
+            (name, aliases, domain, position, kind, client, assumed)
+        };
+        app_names(&self.checked).into_iter().map(flat).collect()
+    }
+
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         self.checked.warnings().iter().map(|problem| as_dict(py, problem)).collect()
@@ -152,6 +161,9 @@ impl Scenario {
         checked.map(|checked| Scenario { checked, own }).map_err(|problems| scenario_error(py, &problems))
     }
 }
+
+/// An application or a client.
+type App = (String, Vec<String>, String, u32, &'static str, Option<String>, bool);
 
 /// A changed scenario, its text, the full paths that are set, each with the number of its edit and its value in JSON, the numbers of
 /// the edits that remove nothing, and the paths that are left out.

@@ -31,6 +31,7 @@ mod listing;
 mod options;
 pub mod own;
 mod replicate;
+pub mod starvation;
 #[cfg(test)]
 mod tests;
 

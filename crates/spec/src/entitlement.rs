@@ -6,7 +6,21 @@ use vcpulab_sched::{Member, Role};
 use crate::action::{ActionSpec, Change};
 use crate::group_shares::group_shares;
 use crate::host::POOL_0;
+use crate::platform::Guest;
 use crate::spec::Spec;
+
+impl Spec {
+    /// Most CPU time of a domain's vCPUs together, by cap and quotas, and of each, by its reservation, in pCPUs. Threads that serve
+    /// VMs have the limits of these.
+    pub fn limits(&self, domain: DomId) -> (f64, f64) {
+        let spec = &self.domains[domain];
+        let generation = self.pools[spec.pool].generation;
+        match spec.guest {
+            Guest::HostThreads(_) => (f64::INFINITY, f64::INFINITY),
+            _ => (generation.limit(&spec.member()), generation.reserved(&spec.params)),
+        }
+    }
+}
 
 /// CPU time each domain is entitled to when all want all they can get, in pCPUs: by the parameters of its pool's scheduler
 /// ([`Generation::entitlements`](vcpulab_sched::Generation::entitlements)), or by the control groups of a KVM host, level by level.

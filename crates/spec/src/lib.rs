@@ -19,6 +19,7 @@
 //! ```
 
 mod action;
+mod addresses;
 mod app;
 mod client;
 mod device;
@@ -34,6 +35,7 @@ mod profile;
 mod spec;
 
 pub use action::{ActionSpec, Affinity, Change, LifeChange};
+pub use addresses::{AppName, Work, app_names};
 pub use app::{AppSpec, AppValue, EventSpec, PHASES, PhaseSpec, Service};
 pub use client::{AskSpec, ClientMachineSpec, ClientSpec};
 pub use device::{BlkfrontSpec, DeviceSpec, DiskSpec, Forwarding, Medium, NetfrontSpec};

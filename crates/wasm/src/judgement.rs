@@ -1,7 +1,12 @@
-//! Two runs judged: what `vcpulab compare` says of the metrics that the other side has computed.
+//! Two runs judged: what `vcpulab compare` says of the metrics that the other side has computed, and who starves.
 
 use serde::{Deserialize, Serialize};
 use vcpulab_judge::{Interval, Kind, Lengths, Measured, Metric, Stopping, Verdict, compare, number, words};
+use vcpulab_run::starvation::{self, Columns};
+use vcpulab_scenario::Problems;
+
+use crate::policy::Policies;
+use crate::{Given, parsed};
 
 /// Metrics of a run, or of two.
 #[derive(Deserialize)]
@@ -11,6 +16,23 @@ pub struct Runs {
     lengths: (f64, f64),
     /// The choice of the number of replications, by which p values are corrected.
     stopping: Stopping,
+    /// Both runs; `None`: there is only one.
+    runs: Option<(Observed, Observed)>,
+}
+
+/// A run whose starving domains are asked for.
+#[derive(Deserialize)]
+struct Observed {
+    #[serde(flatten)]
+    scenario: Given,
+    columns: Columns,
+}
+
+impl Observed {
+    fn read(self) -> Result<starvation::Observed, Problems> {
+        let scenario = parsed(&self.scenario.text, &Policies::from(self.scenario.policies))?;
+        Ok(starvation::Observed::new(&scenario, self.columns))
+    }
 }
 
 /// A metric with its values in each replication; `None` in place of a list: the run does not have the metric.
@@ -26,6 +48,9 @@ struct Values {
 #[derive(Serialize)]
 pub struct Judgement {
     metrics: Vec<Judged>,
+    /// Starving domains in words.
+    starving: Vec<String>,
+    /// Differences in words.
     lines: Vec<String>,
 }
 
@@ -53,8 +78,15 @@ struct Shown {
     percent: Option<String>,
 }
 
-/// Judges metrics.
-pub fn judged(runs: Runs) -> Judgement {
+/// Judges metrics, and finds starving domains.
+///
+/// # Errors
+/// The text of a run is no scenario.
+pub fn judged(runs: Runs) -> Result<Judgement, Problems> {
+    let starving = match runs.runs {
+        Some((before, after)) => before.read()?.until(&after.read()?).lines(),
+        None => Vec::new(),
+    };
     let side = |values: &Option<Vec<Option<f64>>>| {
         let interval = Interval::of_present(values.iter().flatten().copied())?;
         Some(Side { mean: interval.mean, text: interval.to_string(), number: number(interval.mean) })
@@ -79,5 +111,5 @@ pub fn judged(runs: Runs) -> Judgement {
         });
     }
     let lines = words::lines(&comparisons.iter().flatten().collect::<Vec<_>>());
-    Judgement { metrics, lines }
+    Ok(Judgement { metrics, starving, lines })
 }

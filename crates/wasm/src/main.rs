@@ -4,7 +4,8 @@
 //! * `vcpulab-wasm facts`: the schedulers with their parameters, the schema, and a scenario to start from.
 //! * `vcpulab-wasm check < {"text": …}`: what is wrong with a scenario or doubtful, and what it says with every default.
 //! * `vcpulab-wasm edit < {"text": …, "edits": …}`: its text with other settings, without what another scheduler does not have.
-//! * `vcpulab-wasm judge < {"metrics": …, "lengths": …, "stopping": …}`: what is said of metrics of a run, or of two: see [`judgement`].
+//! * `vcpulab-wasm judge < {"metrics": …, "lengths": …, "stopping": …, "runs": …}`: what is said of metrics of a run, or of two, and who
+//!   starves: see [`judgement`].
 //! * `vcpulab-wasm run REPLICATION [trace] < {"text": …}`: one replication; its tables as [`answer`] writes them.
 //!
 //! The input begins with a line of JSON. A scenario may name policies that are not built in: their declarations are in `policies` beside its text,
@@ -27,6 +28,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use vcpulab_run::{Own, Part, RunOptions, Runs};
 use vcpulab_scenario::{Edit, NewNames, Outside, Problems, Scenario, edit_settings, policy_json};
+use vcpulab_spec::app_names;
 
 use crate::policy::{Known, Policies};
 use crate::say::say;
@@ -54,7 +56,7 @@ fn answered(arguments: &[&str]) -> Result<Vec<u8>, Box<dyn Error>> {
         ["facts"] => Ok(facts().to_string().into()),
         ["check"] => Ok(checked(input()?).to_string().into()),
         ["edit"] => Ok(edited(input()?)?.to_string().into()),
-        ["judge"] => Ok(serde_json::to_vec(&judgement::judged(input()?))?),
+        ["judge"] => Ok(serde_json::to_vec(&judgement::judged(input()?)?)?),
         ["run", replication] => ran(replication, false),
         ["run", replication, "trace"] => ran(replication, true),
         _ => Err("usage: vcpulab-wasm facts | check | edit | judge | run REPLICATION [trace]".into()),
@@ -79,30 +81,31 @@ fn facts() -> Value {
 
 /// A scenario, and the policies that it may name though they are not built in.
 #[derive(Deserialize)]
-struct Given {
-    text: String,
+pub(crate) struct Given {
+    pub text: String,
     #[serde(default)]
-    policies: BTreeMap<String, Known>,
+    pub policies: BTreeMap<String, Known>,
 }
 
-fn parsed(text: &str, policies: &Policies) -> Result<Scenario, Problems> {
+pub(crate) fn parsed(text: &str, policies: &Policies) -> Result<Scenario, Problems> {
     let find = |name: &str| policies.find(name);
     Scenario::parse_in(text, FILE, Outside { policies: Some(&find), ..Outside::default() })
 }
 
 fn checked(given: Given) -> Value {
     let policies = Policies::from(given.policies);
-    let (problems, warnings, scenario) = match parsed(&given.text, &policies) {
+    let (problems, warnings, scenario, apps) = match parsed(&given.text, &policies) {
         Ok(scenario) => {
             let fields = serde_json::from_str::<Value>(&scenario.to_json()).unwrap_or_default();
-            (json!([]), json!(scenario.warnings()), fields)
+            (json!([]), json!(scenario.warnings()), fields, app_names(&scenario))
         }
-        Err(problems) => (json!(problems.iter().collect::<Vec<_>>()), json!([]), Value::Null),
+        Err(problems) => (json!(problems.iter().collect::<Vec<_>>()), json!([]), Value::Null, Vec::new()),
     };
     json!({
         "problems": problems,
         "warnings": warnings,
         "scenario": scenario,
+        "apps": apps,
         "asked": policies.asked(),
         "schedulers": policies.found().into_iter().map(policy_json).collect::<Vec<_>>(),
     })

@@ -93,27 +93,10 @@ def apps(scenario: Scenario) -> Sequence[App]:
 
 
 def _apps(scenario: Scenario) -> Sequence[App]:
-    clients: dict[str, list[tuple[str, str]]] = {}
-    for name, load in scenario.clients.items():
-        clients.setdefault(load.server, []).append((name, load.kind))
-    all_apps: list[App] = []
-    for domain, table in scenario.domains.items():
-        running = [app for app in table.apps for _ in range(app.instance)]
-        asking = clients.get(domain, [])
-        rows = [
-            *((None, app.kind, app.assumed) for app in running),
-            *((name, kind, False) for name, kind in asking),
-        ]
-        for position, (client, kind, assumed) in enumerate(rows):
-            names = [join([domain, str(position)])]
-            if client is not None and client not in scenario.domains:
-                names.insert(0, join([client]))
-            # The domain's name is its only client's, or its only application's.
-            if (client is not None and len(asking) == 1) or (not asking and len(running) == 1):
-                names.insert(0 if client is None or client == domain else 1, join([domain]))
-            name, *aliases = dict.fromkeys(names)
-            all_apps.append(App(name, domain, position, kind, client, tuple(aliases), assumed))
-    return tuple(all_apps)
+    return tuple(
+        App(name, domain, position, kind, client, tuple(aliases), assumed)
+        for name, aliases, domain, position, kind, client, assumed in scenario._engine.apps()
+    )
 
 
 def app_rows(scenario: Scenario, alike: Sequence[Sequence[str]]) -> list[list[str]]:

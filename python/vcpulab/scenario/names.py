@@ -7,13 +7,12 @@ from fnmatch import fnmatchcase
 from itertools import count
 from typing import TypeVar
 
-from vcpulab._engine import NAME_CHARS_MAX
+from vcpulab._engine import NAME_CHARS_MAX, name_rows, names_in_short, names_listed
+from vcpulab._engine import without_number as engine_without_number
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
 _PATTERN = re.compile(r"[*?\[]")
-_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>\.\d+)?")
-"""The number of a domain, perhaps with that of its application."""
 
 
 def is_pattern(text: str) -> bool:
@@ -62,10 +61,7 @@ def in_short(names: Sequence[str]) -> str:
         >>> in_short(["b11", "web", "b1", "b2"]), in_short(["web", "mail", "b1", "b2", "b3", "log"])
         ('b1 to b11 (3), web', 'web, mail and 4 more')
     """
-    rows = in_rows(names)
-    shown = rows if len(rows) <= _SHOWN_MAX else rows[: _SHOWN_MAX - 1]
-    text, more = ", ".join(map(_ends, shown)), sum(map(len, rows[len(shown) :]))
-    return f"{text} and {more} more" if more else text
+    return names_in_short(names)
 
 
 def listed(names: Iterable[str]) -> list[str]:
@@ -75,7 +71,7 @@ def listed(names: Iterable[str]) -> list[str]:
         >>> listed(["web", "batch1", "batch2", "batch3", "dom0"])
         ['web', 'batch1 to batch3', 'dom0']
     """
-    return list(map(_ends, in_rows(names)))
+    return names_listed(list(names))
 
 
 def shortlist(word: str, names: Sequence[str]) -> str:
@@ -95,8 +91,6 @@ def shortlist(word: str, names: Sequence[str]) -> str:
 
 _LISTED_MAX = 8
 """More names than that are not all listed."""
-_SHOWN_MAX = 3
-"""More names or rows than that are too many to read."""
 
 
 def in_rows(names: Iterable[str]) -> list[list[str]]:
@@ -106,11 +100,7 @@ def in_rows(names: Iterable[str]) -> list[list[str]]:
         >>> in_rows(["web", "batch10", "batch2", "batch3", "dom0"])
         [['web'], ['batch2', 'batch3', 'batch10'], ['dom0']]
     """
-    return [
-        part
-        for same in grouped(names, without_number).values()
-        for part in ([sorted(same, key=_number)] if len(same) > 2 else [[name] for name in same])
-    ]
+    return name_rows(list(names))
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
@@ -133,21 +123,7 @@ def without_number(name: str) -> str:
         >>> without_number("batch10"), without_number("batch10.0"), without_number("web")
         ('batch#', 'batch#.0', 'web')
     """
-    match = _NUMBERED.fullmatch(name)
-    return f"{match['stem']}#{match['rest'] or ''}" if match else name
-
-
-def _number(name: str) -> int:
-    match = _NUMBERED.fullmatch(name)
-    return int(match["number"]) if match else 0
-
-
-def _ends(row: Sequence[str]) -> str:
-    """Several names of a row by the first and the last one."""
-    if len(row) == 1:
-        return row[0]
-    whole = _number(row[-1]) - _number(row[0]) == len(row) - 1
-    return f"{row[0]} to {row[-1]}" + ("" if whole else f" ({len(row)})")
+    return engine_without_number(name)
 
 
 def plain_name(name: str) -> str:

@@ -43,6 +43,18 @@ impl Reservation {
 }
 
 impl Generation {
+    /// The CPU time of each vCPU of a domain by the reservation that its parameters give, in pCPUs; infinite: they give none.
+    pub fn reserved(&self, params: &Params) -> f64 {
+        let given = |wanted: fn(ReservationPart) -> bool| {
+            let is_wanted = |role| matches!(role, Role::Reserved(part, _) if wanted(part));
+            let param = self.params.iter().find(|param| is_wanted(param.role))?;
+            params.int(param.name).filter(|&value| value > 0)
+        };
+        let time = given(|part| matches!(part, ReservationPart::Time { .. }));
+        let period = given(|part| matches!(part, ReservationPart::Period { .. }));
+        time.zip(period).map_or(f64::INFINITY, |(time, period)| time as f64 / period as f64)
+    }
+
     /// The parameters that reserve CPU time, if there are such.
     pub(super) fn reservation(&self) -> Option<Reservation> {
         let part = |wanted: fn(ReservationPart) -> bool| {
