@@ -27,7 +27,6 @@ OPTIONAL = {
     "Cgroup": {"cpus"},
     "Domain": {
         "soft_affinity",
-        "bound_by",
         "nic",
         "disk",
         "idle_tick",

@@ -14,6 +14,8 @@ import pytest
 from random_scenarios import random_checked
 from support import ROOT
 from vcpulab import Scenario
+from vcpulab.errors import ScenarioError
+from vcpulab.scenario.catalogue import schema
 from vcpulab.scenario.model import ClosedLoopClient, Model, OpenLoopClient, PeriodicApp
 from vcpulab.scenario.settings import apply
 from vcpulab.scenario.table import Table
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.quick
 
 SHIPPED = sorted(path for path in (ROOT / "scenarios").rglob("*.toml") if path.name != "calibration.toml")
 KVM = ROOT / "scenarios/kvm-web-beside-batch.toml"
+SCHEMA = schema()
 
 
 def properties(table: Table) -> dict[str, Any]:
@@ -106,6 +109,57 @@ def test_the_value_of_an_absent_field_is_what_the_engine_takes(source: Any, fiel
     assert scenario.change({field: value}) == scenario
 
 
+def absent(definition: Mapping[str, Any], value: Any, path: str) -> Iterator[tuple[str, str, Any]]:
+    """The fields of tables that have a default and are absent: the kind of table, the path and the default."""
+    definitions, tables = SCHEMA["$defs"], [definition]
+    while "properties" not in tables[-1]:
+        match tables[-1]:
+            case {"$ref": reference}:
+                tables.append(definitions[reference.rpartition("/")[2]])
+            case {"oneOf": variants}:
+                tag = "op" if "op" in value else "kind"
+                tables.append(next(each for each in variants if each["properties"][tag]["const"] == value[tag]))
+            case {"anyOf": forms} if isinstance(value, list):
+                tables.append(next(form for form in forms if form["type"] == "array"))
+            case {"items": item} if isinstance(value, list):
+                for number, each in enumerate(value):
+                    yield from absent(item, each, f"{path}.{number}")
+                return
+            case {"additionalProperties": dict(named)} if isinstance(value, dict):
+                for name, each in value.items():
+                    yield from absent(named, each, f"{path}.{name}" if path else name)
+                return
+            case _:
+                return
+    for name, field in tables[-1]["properties"].items():
+        inner = f"{path}.{name}" if path else name
+        if name in value:
+            yield from absent(field, value[name], inner)
+        elif "default" in field and not field.get("x-scheduler-parameter"):
+            yield f"{tables[-1].get('description')}.{name}", inner, field["default"]
+
+
+@pytest.mark.parametrize("hypervisor", ["xen", "kvm"])
+def test_a_default_that_is_absent_from_the_tables_cannot_be_stated(hypervisor: str) -> None:
+    seen = set[str]()
+    for scenario in map(Scenario, SHIPPED):
+        if scenario.host.hypervisor != hypervisor:
+            continue
+        for field, path, default in absent(SCHEMA, scenario.to_dict(), ""):
+            # Threads of real-time classes take a nice value of 0, which does nothing.
+            if field not in seen and not path.endswith(".nice"):
+                seen.add(field)
+                with pytest.raises(ScenarioError):
+                    scenario.change({path: default})
+    assert seen, "there are fields that only the other hypervisor has"
+
+
+def test_the_tables_make_the_same_scenario() -> None:
+    for path in SHIPPED:
+        scenario = Scenario(path)
+        assert Scenario.from_dict(scenario.to_dict()) == scenario
+
+
 def test_a_client_has_the_fields_of_its_kind() -> None:
     open_loop = Scenario.starter()
     assert isinstance(open_loop.clients["http"], OpenLoopClient)
@@ -125,7 +179,7 @@ def test_an_application_has_the_parameters_of_its_kind() -> None:
 
 def test_costs_have_the_defaults_of_constants_that_a_profile_leaves_out() -> None:
     costs = Scenario.starter().host.costs
-    assert "numa_distance" not in costs.fields
+    assert "kvm_tap_ns" not in costs.fields
     assert (costs.numa_distance, costs.smt_compute_beside_compute_percent, costs.kvm_tap_ns) == (10, 100, 0)
     assert costs.constant("decision_ns") == costs.decision_ns == costs.fields["decision_ns"]
 

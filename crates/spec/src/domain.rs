@@ -87,9 +87,14 @@ impl DomainSpec {
         self.driver().into_iter().chain(self.disk.as_ref().and_then(|disk| disk.driver))
     }
 
+    /// Whether it is a driver domain of Xen.
+    pub fn is_driver_domain(&self) -> bool {
+        matches!(self.guest, Guest::XenDomain(XenDomain { driver_domain: true, .. }))
+    }
+
     /// Whether back ends of other domains are in the domain: in a driver domain, and among the threads of a KVM host.
     pub fn has_back_ends(&self) -> bool {
-        matches!(self.guest, Guest::XenDomain(XenDomain { driver_domain: true, .. }) | Guest::HostThreads(_))
+        self.is_driver_domain() || matches!(self.guest, Guest::HostThreads(_))
     }
 
     /// Whether the domain is on the network: by an interface, or because it owns NICs.

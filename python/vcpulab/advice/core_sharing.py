@@ -20,8 +20,7 @@ def has_sibling_costs(costs: Costs) -> bool:
 
 def kind(scenario: Model, domain: str) -> str:
     """The kind of work of a domain."""
-    usual = "io" if domain == "dom0" or scenario.domains[domain].driver_domain else "compute"
-    return scenario.domains[domain].bound_by or usual
+    return scenario.domains[domain].bound_by
 
 
 def kinds(scenario: Model) -> list[str]:

@@ -985,13 +985,13 @@ class Domain(Table):
         return self._optional("soft_affinity", single_or_each(str))
 
     @property
-    def bound_by(self) -> Literal["compute", "memory", "io"] | None:
+    def bound_by(self) -> Literal["compute", "memory", "io"]:
         """Resource that bounds the speed of its work where threads share cores and memory: the core, memory, or
         devices.
 
         Default: `compute`; of `dom0` and of driver domains `io`.
         """
-        return self._table.get("bound_by")
+        return self._table["bound_by"]
 
     @property
     def memory_nodes(self) -> tuple[int, ...]:

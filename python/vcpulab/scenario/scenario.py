@@ -287,11 +287,19 @@ class Scenario:
         return self._folder
 
     def to_toml(self) -> str:
-        """The complete scenario as a file: with every default written out."""
+        """The complete scenario as a file for people, without fields that have the same value in most files."""
         return self._engine.to_toml()
 
     def to_dict(self) -> dict[str, Any]:
-        """The complete scenario as tables: with every default written out."""
+        """The complete scenario as tables: every field that it can have, with the defaults.
+
+        Parameters of schedulers are those that the scenario gives.
+
+        Examples:
+            >>> tables = Scenario.starter().to_dict()
+            >>> tables["domain"]["web"]["pool"], tables["run"]["start_spread"], tables["host"]["governor"]
+            ('Pool-0', '0ns', 'performance')
+        """
         # Each caller gets its own tables.
         document: dict[str, Any] = json.loads(self._engine.to_json())
         return document

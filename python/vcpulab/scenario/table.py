@@ -66,7 +66,7 @@ class Table:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The fields as a complete scenario file has them; the file leaves out some that have their defaults."""
+        """The fields as a complete scenario file has them."""
         return self._table
 
     def _params(self) -> Mapping[str, Any]:

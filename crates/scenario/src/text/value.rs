@@ -225,11 +225,6 @@ written! {
     T as Word<T> where T: Word::of;
 }
 
-/// A value; `None` if it equals the default, which a file need not state.
-pub(crate) fn unless<T: PartialEq>(default: T, value: T) -> Option<T> {
-    (value != default).then_some(value)
-}
-
 /// Declares values that are read as they are.
 macro_rules! as_read {
     ($($type:ty $(where $param:ident)?;)*) => {$(

@@ -22,7 +22,7 @@ pub(crate) fn raw_action(action: &ActionSpec, pool: PoolId, spec: &Spec) -> RawA
         }
         Change::AdjustGlobal(pool, params) => RawAction::AdjustGlobal(RawAdjustGlobal {
             at: at(),
-            pool: pool_name(*pool, spec),
+            pool: pool_name(*pool, spec).into(),
             params: raw_params(params, &spec.pools[*pool], spec),
         }),
         Change::Pause(id) => RawAction::Pause(RawDomainAction { at: at(), domain: domain(id) }),
@@ -44,7 +44,7 @@ pub(crate) fn raw_action(action: &ActionSpec, pool: PoolId, spec: &Spec) -> RawA
         Change::MovePool(id, pool) => RawAction::MovePool(RawMovePool {
             at: at(),
             domain: domain(id),
-            pool: spec.pools[*pool].name.clone().into(),
+            pool: pool_name(*pool, spec).into(),
         }),
         Change::Life(id, change) => {
             let raw = match change {

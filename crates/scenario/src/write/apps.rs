@@ -9,7 +9,6 @@ use crate::file::raw::RawApp;
 use crate::text::params::RawParam;
 use crate::text::read::Named;
 use crate::text::units::{Duration, Size};
-use crate::text::value::unless;
 use crate::write::phases::raw_phase;
 
 /// A checked application as a file would state it.
@@ -17,15 +16,15 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
     let mut raw = RawApp {
         kind: app.kind().to_owned().into(),
         instance: app.instances().into(),
-        assumed: unless(false, app.assumed()).into(),
+        assumed: app.assumed().into(),
         ..RawApp::default()
     };
     match app {
         AppSpec::Phases { phases, stretch, rounds, delay, softirq, .. } => {
             raw.stretch = (*stretch).into();
             raw.start_delay = (*delay).into();
-            raw.softirq = unless(false, *softirq == Softirq::All).into();
-            raw.softirq_first = unless(false, *softirq == Softirq::First).into();
+            raw.softirq = (*softirq == Softirq::All).into();
+            raw.softirq_first = (*softirq == Softirq::First).into();
             // Stretches have no rounds.
             raw.r#loop = stretch.is_none().then(|| rounds.map_or(-1, i64::from)).into();
             raw.phase = phases.iter().map(|phase| raw_phase(phase).into()).collect::<Vec<_>>().into();

@@ -1,12 +1,11 @@
 //! Domains.
 
-use vcpulab_host::{CpuMask, Span, Time};
+use vcpulab_host::CpuMask;
 use vcpulab_spec::{DomainSpec, Guest, Spec, XenDomain};
 
 use crate::file::raw::{RawApp, RawDomain};
 use crate::text::read::{At, Field, OneOrMany};
 use crate::text::units::{CpuList, Size};
-use crate::text::value::unless;
 use crate::write::apps::raw_app;
 use crate::write::devices::{raw_netfront, raw_virtual_disk};
 use crate::write::host::pool_name;
@@ -24,11 +23,11 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
     RawDomain {
         count: Field::default(),
         vcpus: domain.vcpus().into(),
-        pool: pool_name(domain.pool, spec),
-        start: unless(Time::ZERO, domain.start).into(),
+        pool: spec.host.platform.kvm().is_none().then(|| pool_name(domain.pool, spec)).into(),
+        start: domain.start.into(),
         affinity: raw_masks(&domain.affinity).into(),
         soft_affinity: raw_masks(&domain.soft_affinity).into(),
-        bound_by: unless(DomainSpec::usual_bound(domain.number, driver_domain), domain.bound).into(),
+        bound_by: domain.bound.into(),
         memory_nodes: raw_nodes(&domain.memory_nodes).into(),
         driver_domain: driver_domain.into(),
         forwarding: forwarding.into(),
@@ -40,10 +39,10 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         shutdown: domain.shutdown.into(),
         idle_tick: domain.idle_tick.map(|tick| tick.period_ns).into(),
         idle_tick_cpu: domain.idle_tick.map(|tick| tick.cpu_ns).into(),
-        busy_tick_cpu: domain.idle_tick.and_then(|tick| unless(Span::ZERO, tick.busy_ns)).into(),
+        busy_tick_cpu: domain.idle_tick.map(|tick| tick.busy_ns).into(),
         idle_tick_at: domain.idle_tick.and_then(|tick| tick.at_ns).into(),
-        wake_cpu: unless(Span::ZERO, domain.wake_cpu).into(),
-        idle_cpu: unless(Span::ZERO, domain.idle_cpu).into(),
+        wake_cpu: domain.wake_cpu.into(),
+        idle_cpu: domain.idle_cpu.into(),
         on_crash: domain.on_crash.into(),
         app: (!apps.is_empty()).then_some(apps).into(),
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),

@@ -3,10 +3,9 @@
 use vcpulab_host::{CpuMask, PoolId, TopologyConfig};
 use vcpulab_spec::{CONSTANTS, Cgroups, POOL_0, Platform, PoolSpec, Spec};
 
-use crate::file::profile::{constants_of, default_profile, find_profile};
 use crate::file::raw::{RawHost, RawPool, RawTopology};
 use crate::file::words::Hypervisor;
-use crate::text::read::{Field, Named, named};
+use crate::text::read::{Named, named};
 use crate::text::units::CpuList;
 use crate::write::params::raw_params;
 
@@ -19,13 +18,7 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
         Platform::Kvm(_) | Platform::BareMetal => None,
     };
     let kvm = host.platform.kvm();
-    let profile = find_profile(&host.profile).unwrap_or_else(default_profile);
-    let of_profile = constants_of(profile, &host.platform);
-    // A constant that is left out has its default to readers of the document, and the value of the profile to the checks.
-    let is_implied = |name: &str, default: i64| {
-        [host.constants.get(name), of_profile.get(name)].iter().all(|value| *value == Some(default))
-    };
-    let costs = CONSTANTS.iter().filter(|doc| doc.default.is_none_or(|usual| !is_implied(doc.name, usual)));
+    let costs = CONSTANTS.iter().filter(|doc| host.platform.has(doc));
     RawHost {
         hypervisor: if kvm.is_some() { Hypervisor::Kvm } else { Hypervisor::Xen }.into(),
         drivers: drivers.into(),
@@ -75,7 +68,7 @@ pub(crate) fn raw_pool(pool: &PoolSpec, spec: &Spec) -> RawPool {
     }
 }
 
-/// The name of a pool; nothing where it is the host's own.
-pub(crate) fn pool_name(pool: PoolId, spec: &Spec) -> Field<String> {
-    (pool != POOL_0).then(|| spec.pools[pool].name.clone()).into()
+/// The name of a pool.
+pub(crate) fn pool_name(pool: PoolId, spec: &Spec) -> String {
+    spec.pools[pool].name.clone()
 }

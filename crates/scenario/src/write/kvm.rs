@@ -1,6 +1,6 @@
 //! Control groups, and domains as threads of a KVM host.
 
-use vcpulab_host::{Class, Span};
+use vcpulab_host::{Class, CpuMask, Span};
 use vcpulab_spec::{CgroupSpec, Guest, Spec, ThreadsSpec};
 
 use crate::file::raw::{NO_QUOTA, RawCgroup, RawDomain};
@@ -28,8 +28,8 @@ pub(crate) fn raw_guest(guest: &Guest) -> RawDomain {
     match guest {
         Guest::Vm(vm) => RawDomain {
             daemon: false.into(),
-            emulator_affinity: vm.emulator_affinity.as_ref().map(CpuList::from).into(),
-            iothread_affinity: vm.iothread_affinity.as_ref().map(CpuList::from).into(),
+            emulator_affinity: cpus(vm.emulator_affinity).into(),
+            iothread_affinity: cpus(vm.iothread_affinity).into(),
             iothreads: vm.iothreads.into(),
             threads_per_core: vm.threads_per_core.into(),
             ..raw_threads(&vm.threads)
@@ -37,6 +37,11 @@ pub(crate) fn raw_guest(guest: &Guest) -> RawDomain {
         Guest::Daemon(threads) => RawDomain { daemon: true.into(), ..raw_threads(threads) },
         Guest::XenDomain(_) | Guest::HostThreads(_) => RawDomain::default(),
     }
+}
+
+/// The pCPUs that threads may run on as a file states them.
+fn cpus(mask: Option<CpuMask>) -> CpuList {
+    mask.as_ref().map_or_else(CpuList::all, CpuList::from)
 }
 
 fn raw_threads(threads: &ThreadsSpec) -> RawDomain {

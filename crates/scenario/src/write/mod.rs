@@ -9,12 +9,13 @@ mod host;
 mod kvm;
 mod params;
 mod phases;
+mod usual;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use toml::{Table, Value};
-use vcpulab_host::{Scope, Span};
+use vcpulab_host::Scope;
 use vcpulab_sched::{ParamSpec, ReservationPart, Role};
 use vcpulab_spec::{DomainSpec, POOL_0, Spec};
 
@@ -22,23 +23,25 @@ use crate::file::raw::{RawProfiler, RawRun, RawScenario};
 use crate::text::defaults::default_value;
 use crate::text::problem::join;
 use crate::text::read::{Named, named};
-use crate::text::value::unless;
 use crate::write::actions::raw_action;
 use crate::write::clients::{raw_client, raw_client_machines};
 use crate::write::devices::{raw_disks, raw_nics};
 use crate::write::domains::raw_domain;
 use crate::write::host::{raw_host, raw_pool};
 use crate::write::kvm::raw_cgroups;
+use crate::write::usual::leave_out_usual;
 
+/// The scenario as a file for people, which leaves out what is usual in most files; comments show the defaults of parameters.
 pub(crate) fn to_toml(spec: &Spec) -> String {
-    let table = Table::try_from(raw(spec)).expect("a scenario is made of what TOML has");
+    let mut table = Table::try_from(raw(spec)).expect("a scenario is made of what TOML has");
+    leave_out_usual(&mut table, spec);
     let domains = spec.domains.iter().map(|domain| (domain.name.as_str(), domain)).collect();
     let mut text = String::new();
     write_table(&mut text, "", &table, &Known { spec, domains });
     text
 }
 
-/// The values of [`to_toml`] as JSON, without headings, comments and an order for people.
+/// All fields that the scenario can have, with their values, as JSON.
 pub(crate) fn to_json(spec: &Spec) -> String {
     serde_json::to_string(&raw(spec)).expect("a scenario is made of what JSON has")
 }
@@ -139,7 +142,7 @@ fn raw(spec: &Spec) -> RawScenario {
         run: RawRun {
             duration: spec.duration.into(),
             warmup: spec.warmup.into(),
-            start_spread: unless(Span::ZERO, spec.start_spread).into(),
+            start_spread: spec.start_spread.into(),
             replications: spec.replications.into(),
             sample: spec.sample.into(),
             profiler: spec.profiler_cycles.map(|cycles| RawProfiler { cycles: cycles.into() }).into(),
