@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from vcpulab_evidence.validation.report import ANOTHER, OWN
+from vcpulab_evidence.validation.report import ANOTHER, NEEDED_OF_HOSTS, OWN
 from vcpulab_evidence.validation.xen import BARS, WHAT_IF
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -620,6 +620,7 @@ def hosts() -> str:
             *(f"{_said(float(row[f'{of}_median']))}, {_said(float(row[f'{of}_p90']))}" for of in ("off", "noise")),
             row["within"],
             row["by_chance"],
+            "yes" if _reached(row) else "**no**",
         ]
         for row in evidence("hosts")
     ]
@@ -632,8 +633,14 @@ def hosts() -> str:
         "noise: median, 9 in 10",
         "within the noise",
         "explained by chance",
+        f"{100 * NEEDED_OF_HOSTS:g} % of both",
     ]
     return table(headings, rows)
+
+
+def _reached(row: Row) -> bool:
+    """Whether enough predictions of hosts are within the noise, or explained by chance."""
+    return int(row["within"]) + int(row["by_chance"]) >= NEEDED_OF_HOSTS * int(row["cells"])
 
 
 def host_threads() -> str:
