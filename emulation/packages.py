@@ -114,11 +114,7 @@ class Packages:
         how = ["--quiet", "--yes", "--download-only", "--no-install-recommends", *options]
         hint = "Debian 12 is needed; `apt-get update`, as root, brings its lists up to date"
         run(["apt-get", *how, "install", *self.names], hint=hint)
-        for package in sorted(downloads.glob("*.deb")):
-            run(["dpkg-deb", "--extract", str(package), str(self.root)])
-        for name in ("bin", "lib", "lib64"):  # from Debian 13 on, packages have nothing there
-            if not (self.root / name).exists():
-                (self.root / name).symlink_to(f"usr/{name}")
+        extract(sorted(downloads.glob("*.deb")), self.root)
 
     def _lists(self) -> dict[str, object]:
         """Lists of the suite in a folder of their own: what apt is told then, beside where packages go."""
@@ -129,6 +125,20 @@ class Packages:
         sources.write_text("".join(f"{key}: {value}\n" for key, value in fields.items()))
         apart = {"Dir::Etc::sourcelist": sources, "Dir::Etc::sourceparts": "/dev/null", "Dir::State::lists": lists}
         return apart | {"Dir::Cache::pkgcache": "", "Dir::Cache::srcpkgcache": "", "APT::Sandbox::User": "root"}
+
+
+def extract(packages: Iterable[Path], root: Path) -> None:
+    """Unpacks files of packages below one folder.
+
+    From Debian 13 on, packages have nothing in `/bin`, `/lib` and `/lib64`: these become links, for files of older
+    packages too.
+    """
+    for name in ("bin", "lib", "lib64"):
+        (root / "usr" / name).mkdir(parents=True, exist_ok=True)
+        (root / name).symlink_to(f"usr/{name}")
+    to = 'dpkg-deb --fsys-tarfile "$1" | tar --extract --keep-directory-symlink --directory "$2"'
+    for package in packages:
+        run(["sh", "-c", to, "sh", str(package), str(root)])
 
 
 def run(command: list[str], hint: str = "", **environment: str) -> str:

@@ -30,6 +30,7 @@ TUNABLES = {
 
 GROUP = {"weight": (1, 10_000), "burst": (0, 1_000_000_000), "idle": (0, 1)}
 THREAD = {"sl": (0, 1_000_000_000), "wk": (0, 1_000_000_000), "jit": (0, 100), "nice": (-20, 19), "yield": (0, 1000)}
+POLICIES = ("other", "batch", "idle")
 QUOTA_US, PERIOD_US = (1000, 1_000_000_000), (1000, 1_000_000)
 """What the words of lines `cg` and `th` may be."""
 THREADS_MOST, PATH_MOST = 64, 180
@@ -116,7 +117,11 @@ class _Reader:
         self.threads += 1
         if not self.vms or self.threads > THREADS_MOST:
             self._wrong("th", " ".join(words), f"after a line `vm`, at most {THREADS_MOST}")
-        for key, value in self._pairs(words, [*THREAD, "cg"]):
+        for key, value in self._pairs(words, [*THREAD, "policy", "cg"]):
+            if key == "policy":
+                if value not in POLICIES:
+                    self._wrong(key, value, ", ".join(POLICIES))
+                continue
             if key != "cg":
                 self._number(key, value, *THREAD[key])
                 continue

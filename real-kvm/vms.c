@@ -35,7 +35,7 @@ struct vm {
 };
 
 struct thread {
-    int vm, vcpu, number, nice;
+    int vm, vcpu, number, nice, policy;
     long sleep_us, work, jitter, yields;
     char group[WORD_MAX]; // its own
     uint64_t random;
@@ -107,6 +107,9 @@ static void read_experiment(const char *path, uint64_t seed) {
                 else if (!strncmp(word, "wk=", 3)) thread->work = number_of(word);
                 else if (!strncmp(word, "jit=", 4)) thread->jitter = number_of(word);
                 else if (!strncmp(word, "nice=", 5)) thread->nice = number_of(word);
+                else if (!strcmp(word, "policy=batch")) thread->policy = SCHED_BATCH;
+                else if (!strcmp(word, "policy=idle")) thread->policy = SCHED_IDLE;
+                else if (!strcmp(word, "policy=other")) thread->policy = SCHED_OTHER;
                 else if (!strncmp(word, "yield=", 6)) thread->yields = number_of(word);
                 else if (!strncmp(word, "cg=", 3)) snprintf(thread->group, sizeof thread->group, "%s", word + 3);
                 else stop("%s", word);
@@ -139,6 +142,7 @@ static void *vcpu(void *of) {
     snprintf(name, sizeof name, "CPU %d/KVM", thread->vcpu);
     if (prctl(PR_SET_NAME, name) || prctl(PR_SET_TIMERSLACK, 1)) stop("%s", name);
     if (thread->nice && setpriority(PRIO_PROCESS, id, thread->nice)) stop("nice %d", thread->nice);
+    if (thread->policy && sched_setscheduler(id, thread->policy, &(struct sched_param){0})) stop("policy %d", thread->policy);
     if (thread->group[0]) join(thread->group, "cgroup.threads", id);
     thread->id = id;
     sleep_until(WARM_UP_FROM_NS + WARM_UP_NS / thread_count * thread->number);

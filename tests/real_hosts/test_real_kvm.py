@@ -9,7 +9,7 @@ import kernels
 from command import ExperimentError
 from experiment import TUNABLES, Experiment, read_experiments
 from kernels import KERNELS, prepare
-from packages import EmulationError, Packages, run
+from packages import EmulationError, Packages, extract, run
 from record_kvm import HERE, in_seconds, is_recorded
 
 HEAD = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 2/{}   #P:1\n#\n"
@@ -63,6 +63,7 @@ def test_tunables_are_those_of_a_host_with_more_processors() -> None:
         ("cg a max=1000", "line 1: max period: found ``; allowed: 1000 to 1000000"),
         ("vm a b", "line 1: vm: found `b`; allowed: a group of a line `cg` before"),
         ("vm a\nvm a", "line 2: vm: found `a`; allowed: at most 64, each with a new name"),
+        ("vm a\nth policy=fifo", "line 2: policy: found `fifo`; allowed: other, batch, idle"),
         ("vm a\nth wk=$(reboot)", "line 2: wk: found `$(reboot)`; allowed: 0 to"),
         ("cg a\nvm a a\nth cg=a", "line 3: cg: found `a`; allowed: a group with `threaded`"),
         ("vm a\n" + "th\n" * 65, "line 66: th: found ``; allowed: after a line `vm`, at most 64"),
@@ -173,3 +174,22 @@ def test_a_kernel_is_in_boot_or_beside_its_modules(tmp_path: Path, image: str) -
 def test_what_is_not_installed_is_named_with_how_to_get_it() -> None:
     with pytest.raises(EmulationError, match="there is no program `no-such-compiler` here\n\nhint: get it"):
         run(["no-such-compiler"], hint="get it")
+
+
+def test_packages_of_old_and_new_releases_share_a_folder(tmp_path: Path) -> None:
+    """Debian 11 has its kernel's modules in `/lib`, Debian 13 in `/usr/lib`."""
+    packages = []
+    for name, folder in (("old", "lib"), ("new", "usr/lib")):
+        control = tmp_path / name / "DEBIAN/control"
+        control.parent.mkdir(parents=True)
+        fields = {"Package": name, "Version": "1", "Architecture": "all", "Maintainer": "nobody", "Description": name}
+        control.write_text("".join(f"{field}: {value}\n" for field, value in fields.items()))
+        module = tmp_path / name / folder / "modules" / name
+        module.parent.mkdir(parents=True)
+        module.write_text(name)
+        packages.append(tmp_path / f"{name}.deb")
+        run(["dpkg-deb", "--build", "--root-owner-group", str(tmp_path / name), str(packages[-1])])
+    root = tmp_path / "root"
+    extract(packages, root)
+    assert {path.name: path.read_text() for path in (root / "lib/modules").iterdir()} == {"old": "old", "new": "new"}
+    assert (root / "lib").resolve() == root / "usr/lib"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vcpulab_host::{GroupConfig, GroupId, Span};
+use vcpulab_host::{Class, GroupConfig, GroupId, Span};
 use vcpulab_sched::linux::{KernelFacts, KernelRelease};
 
 use super::clock::Clock;
@@ -84,6 +84,8 @@ pub struct Thread {
     pub work: Vec<String>,
     /// Group of the thread (`None`: the root group).
     pub group: Option<GroupId>,
+    /// Policy of the thread within the fair class.
+    pub class: Class,
     /// Nice value of the thread.
     pub nice: i8,
     /// Whether the thread yields.
@@ -141,7 +143,7 @@ impl Setup {
         let hog = |made: &Thread| !made.yields && !made.work.iter().any(|word| word.starts_with("sl="));
         let set = |made: &Thread| {
             let group = made.group.and_then(|group| self.groups.get(group.index()));
-            (made.nice, group.map(|group| (group.weight, group.parent)))
+            (made.class, made.nice, group.map(|group| (group.weight, group.parent)))
         };
         let mut sets = self.threads.values().map(set);
         let first = sets.next();
@@ -272,12 +274,16 @@ fn thread<'a>(
                 made.work.push(word.to_owned());
             }
             ("nice", value) => made.nice = i8::try_from(at.number("nice", value, -20, 19)?).unwrap_or(0),
+            ("policy", "other") => made.class = Class::Other,
+            ("policy", "batch") => made.class = Class::Batch,
+            ("policy", "idle") => made.class = Class::Idle,
+            ("policy", value) => return at.error("policy", value, "other, batch, idle"),
             ("yield", value) => {
                 made.yields = at.number("yield", value, 0, i64::MAX)? > 0;
                 made.work.push(word.to_owned());
             }
             ("cg", path) => made.group = Some(find(at, setup, "cg", path)?),
-            (other, _) => return at.error("th", other, "wk, sl, jit, nice, yield, cg"),
+            (other, _) => return at.error("th", other, "wk, sl, jit, nice, policy, yield, cg"),
         }
     }
     Ok(made)
@@ -372,7 +378,7 @@ mod tests {
     #[test]
     fn a_setup_is_read() {
         let experiment = "cg a weight=200 max=40000,100000 burst=5 idle=1\ncg a/b threaded\nvm x a\nth\n\
-                          th cg=a/b nice=-5 yield=3\nvm y\nth sl=10 wk=7 jit=30\n";
+                          th cg=a/b nice=-5 yield=3\nvm y\nth sl=10 wk=7 jit=30 policy=idle\n";
         let setup = read(&texts(experiment, "# thread VM vCPU\n7 x 1\n8 y 0\n")).unwrap();
         assert_eq!(setup.groups[0].weight, 200);
         assert_eq!(setup.groups[0].quota, Some(Span::from_ms(40)));
@@ -387,7 +393,8 @@ mod tests {
         let seventh =
             Thread { group: Some(GroupId(1)), nice: -5, yields: true, ..thread("x", 1, &["yield=3"]) };
         assert_eq!(setup.threads[&7], seventh);
-        assert_eq!(setup.threads[&8], thread("y", 0, &["sl=10", "wk=7", "jit=30"]));
+        let eighth = Thread { class: Class::Idle, ..thread("y", 0, &["sl=10", "wk=7", "jit=30"]) };
+        assert_eq!(setup.threads[&8], eighth);
         assert_eq!(setup.tunables.latency, Some(Span::from_ms(6)));
         assert_eq!(setup.tunables.base_slice, None);
         assert_eq!(setup.tunables.bandwidth_slice, Some(Span::from_ms(5)));
@@ -420,6 +427,10 @@ mod tests {
         assert!(message("vm a\nth\n", "\n5 b 0").starts_with("threads.txt, line 2: VM: found `b`"));
         assert!(message("vm a\nth\n", "5 a 1").starts_with("threads.txt, line 1: vCPU: found `1`"));
         assert!(message("vm a\nth nice=20\n", "").contains("from -20 to 19"));
+        assert!(
+            message("vm a\nth policy=fifo\n", "")
+                .contains("policy: found `fifo`, allowed: other, batch, idle")
+        );
         assert!(message("vm a\nvm a\n", "").contains("each VM once"));
         assert!(message("vm a\nth\n", "5 a 0\n6 a 0\n").contains("each thread of a VM once"));
     }

@@ -117,7 +117,7 @@ impl Free<'_> {
             let (number, set) =
                 same.ok_or_else(|| RunError::Threads(format!("{}/{}", made.vm, made.vcpu)))?;
             let group = set.group.map_or(Membership::Root, Membership::Of);
-            let config = ThreadConfig { group, class: Class::Other, nice: set.nice };
+            let config = ThreadConfig { group, class: set.class, nice: set.nice };
             let v =
                 add(config, Player::new(demand.steps.clone(), Noise::of(variant, place, overheads.timer)));
             vcpu_of.insert(thread, v);

@@ -182,7 +182,7 @@ impl<'a, S: Steps> Replay<'a, S> {
         let mut tasks = BTreeMap::new();
         for (&thread, made) in &setup.threads {
             let group = made.group.and_then(|group| groups.get(group.index()).copied());
-            let task = steps.add_task(group, Class::Other, made.nice);
+            let task = steps.add_task(group, made.class, made.nice);
             tasks.insert(thread, Known { task, queued: false, woke: false });
         }
         Replay {
