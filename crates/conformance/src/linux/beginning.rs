@@ -82,6 +82,64 @@ pub fn with_lags(
     best
 }
 
+/// Draws some of the lags at random, and keeps those with which the first difference comes as late as before or later. `agrees` is
+/// the number of lines up to the first difference; `None`: no decision differs.
+///
+/// Each wake-up of the host's own threads tells something of their lags alone, and what one of them can be depends on the others.
+/// So one lag at a time is not enough, and the number of all differences does not tell which lags are wrong: a state that differs
+/// once goes on differing.
+pub fn draw_lags(
+    begun: &Beginning,
+    whose: &BTreeSet<Whose>,
+    most: Span,
+    agrees: impl Fn(&Beginning) -> Option<usize>,
+) -> Beginning {
+    let mut best = begun.clone();
+    let mut random = Random(1);
+    let mut lines = agrees(&best);
+    for _ in 0..DRAWS {
+        let Some(before) = lines else { break };
+        let mut other = best.clone();
+        for &whose in whose {
+            if random.below(2) == 0 {
+                continue;
+            }
+            let (least, most) = match whose {
+                Whose::Limit(_) => (Span::ZERO, USED_MAX),
+                _ => (Span::ZERO - most, most),
+            };
+            // Small changes as often as great ones, of the lag as it is or of none.
+            let by = most.ns() >> random.below(SCALES);
+            let by = i64::try_from(random.below(2 * by.unsigned_abs() + 1)).unwrap_or(0) - by;
+            let lag = other.lags.entry(whose).or_default();
+            let from = if random.below(2) == 0 { *lag } else { Span::ZERO };
+            *lag = (from + Span::from_ns(by)).clamp(least, most);
+        }
+        let after = agrees(&other);
+        if after.is_none_or(|after| after >= before) {
+            (best, lines) = (other, after);
+        }
+    }
+    best
+}
+
+/// Number of draws, and of scales of the changes, each half of the one before.
+const DRAWS: u32 = 1000;
+const SCALES: u64 = 12;
+
+/// Random numbers (SplitMix64), the same in each replay.
+struct Random(u64);
+
+impl Random {
+    /// A number from 0 to below `bound`.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound.max(1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +168,27 @@ mod tests {
         let setup = folder::read(&texts).unwrap();
         assert_eq!(nested(&setup), BTreeSet::from([3, 5].map(|id| Whose::Group(GroupId(id)))));
         assert_eq!(limited(&setup), BTreeSet::from([2, 5].map(|id| Whose::Limit(GroupId(id)))));
+    }
+
+    /// The first thread's lag is told by line 10 and, together with the second's, by line 20.
+    #[test]
+    fn lags_that_depend_on_each_other_are_drawn() {
+        let agrees = |beginning: &Beginning| {
+            let us = |thread| beginning.lags.get(&Whose::Thread(thread)).map_or(0, |lag| lag.ns() / 1000);
+            match (us(1), us(2)) {
+                (first, _) if !(-900..-100).contains(&first) => Some(10),
+                (first, second) if !(first + 300..first + 600).contains(&second) => Some(20),
+                _ => None,
+            }
+        };
+        let whose = BTreeSet::from([1, 2].map(Whose::Thread));
+        let begun = Beginning::default();
+        let found = draw_lags(&begun, &whose, Span::from_ms(4), agrees);
+        assert_eq!(agrees(&found), None, "{found:?}");
+        assert_eq!(found, draw_lags(&begun, &whose, Span::from_ms(4), agrees));
+        let limit = BTreeSet::from([Whose::Limit(GroupId(0))]);
+        let used = draw_lags(&begun, &limit, Span::from_ms(4), |_| Some(1));
+        assert!((Span::ZERO..=USED_MAX).contains(&used.lags[&Whose::Limit(GroupId(0))]));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! tells what the clock said. Where a refilled group ends idleness, the decision reads the clock, its line comes as late as those
 //! of other switches.
 
+use std::collections::BTreeMap;
+
 use vcpulab_host::Span;
 
 use super::trace::{Event, Line};
@@ -95,12 +97,113 @@ impl Clock {
 
 /// Time at which a thread starts to run at a switch, told by its first charge after that, whose line is written this long after the
 /// clock was read.
-pub fn start_told(lines: &[Line], switch: usize, thread: u32, written_after: i64) -> Option<i64> {
+fn start_told(lines: &[Line], switch: usize, thread: u32, written_after: i64) -> Option<i64> {
     let mut after = lines.get(switch + 1..)?.iter();
     after.find_map(|line| match line.event {
         Event::Charge(charged, ran) if charged == thread => Some(line.time_ns - written_after - ran),
         _ => None,
     })
+}
+
+/// Times from reading the clock to writing the lines of charges, by their causes, less the time of ticks and ends of requests.
+#[derive(Clone, Debug, Default)]
+pub struct Lateness(BTreeMap<Cause, i64>);
+
+impl Lateness {
+    /// The lateness of the charges of a trace. The charges of a piece in which each follows from the one before tell how late they
+    /// are by the time that they began; the pieces are compared by their timers.
+    pub fn of(lines: &[Line]) -> Self {
+        let mut by_cause: BTreeMap<Cause, Vec<i64>> = BTreeMap::new();
+        let mut at = 0;
+        while at < lines.len() {
+            let piece: Vec<(Cause, i64)> = piece(lines, at).collect();
+            let timers = piece.iter().filter(|(cause, _)| matches!(cause, Cause::Tick | Cause::RequestEnd));
+            if let Some(of_timers) = median(timers.map(|&(_, late)| late).collect()) {
+                for &(cause, late) in &piece {
+                    by_cause.entry(cause).or_default().push(late - of_timers);
+                }
+            }
+            at = (at + 1..lines.len()).find(|&at| restarts(lines, at)).unwrap_or(lines.len());
+        }
+        let median = |(cause, late): (Cause, Vec<i64>)| Some((cause, median(late)?));
+        Lateness(by_cause.into_iter().filter_map(median).collect())
+    }
+
+    /// Lateness of a cause.
+    pub fn get(&self, cause: Cause) -> i64 {
+        self.0.get(&cause).copied().unwrap_or(0)
+    }
+
+    /// The time at a switch at which the clock is read again, on a clock on which the charges of ticks and ends of requests are
+    /// written at once: told by the charges up to the next such switch.
+    pub fn start(&self, lines: &[Line], switch: usize) -> Option<i64> {
+        let starts = piece(lines, switch).take(CHARGES).map(|(cause, late)| late - self.get(cause));
+        median(starts.collect())
+    }
+}
+
+/// The number of charges that tell the time of a switch.
+const CHARGES: usize = 15;
+
+/// Whether the clock is read again at a switch, and no charge tells what it said.
+fn restarts(lines: &[Line], at: usize) -> bool {
+    let flagged = at.checked_sub(1).is_some_and(|before| lines[before].flagged);
+    matches!(lines[at].event, Event::Switch { in_kernel: true, .. } if !flagged)
+}
+
+/// The charges after a switch, up to the next one at which the clock is read again: the cause of each, and the time of its line
+/// less all that was charged.
+fn piece(lines: &[Line], switch: usize) -> impl Iterator<Item = (Cause, i64)> + '_ {
+    let to = |line: &Line| match line.event {
+        Event::Switch { to, .. } => Some(to.0),
+        _ => None,
+    };
+    let (mut running, mut charged) = (lines.get(switch).and_then(to), 0);
+    let after =
+        (switch + 1..lines.len()).take_while(move |&at| !restarts(lines, at) && to(&lines[at]) != Some(0));
+    after.filter_map(move |at| {
+        let line = &lines[at];
+        running = to(line).or(running);
+        match line.event {
+            Event::Charge(thread, ran) if running == Some(thread) => {
+                charged += ran;
+                Some((Cause::of(lines, at), line.time_ns - charged))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Cause of a charge. The time from reading the clock to writing the charge's line depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cause {
+    /// The tick.
+    Tick,
+    /// The end of a request.
+    RequestEnd,
+    /// A period timer, which releases a thread.
+    Refill,
+    /// A wake-up.
+    Wakeup,
+    /// A decision that a flag asked for.
+    Flag,
+    /// The running thread: it blocks, yields or returns to user mode.
+    Thread,
+}
+
+impl Cause {
+    /// The cause of the charge on a line.
+    pub fn of(lines: &[Line], at: usize) -> Self {
+        let before = at.checked_sub(1).map(|before| &lines[before].event);
+        match before {
+            Some(Event::Tick) => Cause::Tick,
+            Some(Event::RequestEnd) => Cause::RequestEnd,
+            Some(Event::Refill(_)) => Cause::Refill,
+            Some(Event::Waking(..)) => Cause::Wakeup,
+            _ if lines[at].flagged => Cause::Flag,
+            _ => Cause::Thread,
+        }
+    }
 }
 
 /// The median.
@@ -153,6 +256,31 @@ mod tests {
         let at = |index| clock.at(index) - clock.at(0) + 1_000;
         // The line of the first switch by a thread came 9 µs after the clock was read.
         assert_eq!([4, 8, 9].map(at), [101_000, 3_010_000, 3_110_000]);
+    }
+
+    /// Lines of ticks come 2 µs after the clock was read, of a thread's own charges 5 µs.
+    #[test]
+    fn the_line_of_a_charge_comes_late_by_its_cause() {
+        let lines = trace::read(
+            " v-5 (5) [000] d..2. 7.000007000: sched_switch: prev_comm=w prev_pid=6 prev_prio=120 prev_state=S ==> next_comm=v next_pid=5 next_prio=120
+ v-5 (5) [000] d.h.. 7.000100500: hrtimer_expire_entry: hrtimer=01 function=tick_sched_timer now=12000000000
+ v-5 (5) [000] d.h1. 7.000102000: sched_stat_runtime: comm=v pid=5 runtime=100000 [ns]
+ v-5 (5) [000] d..2. 7.000205000: sched_stat_runtime: comm=v pid=5 runtime=100000 [ns]
+ v-5 (5) [000] d..2. 7.000209000: sched_switch: prev_comm=v prev_pid=5 prev_prio=120 prev_state=R+ ==> next_comm=w next_pid=6 next_prio=120
+ w-6 (6) [000] d..2. 7.000259000: sched_stat_runtime: comm=w pid=6 runtime=50000 [ns]
+ w-6 (6) [000] d..2. 7.000265000: sched_switch: prev_comm=w prev_pid=6 prev_prio=120 prev_state=S ==> next_comm=v next_pid=5 next_prio=120
+ v-5 (5) [000] d..2. 7.000269000: sched_stat_runtime: comm=v pid=5 runtime=10000 [ns]
+ v-5 (5) [000] d..2. 7.000275000: sched_switch: prev_comm=v prev_pid=5 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+ w-6 (6) [000] d..2. 7.000959000: sched_stat_runtime: comm=w pid=6 runtime=50000 [ns]
+",
+        )
+        .unwrap();
+        assert_eq!([2, 3].map(|at| Cause::of(&lines, at)), [Cause::Tick, Cause::Thread]);
+        let lateness = Lateness::of(&lines);
+        assert_eq!([Cause::Tick, Cause::Thread].map(|cause| lateness.get(cause)), [0, 3000]);
+        // 204 µs, on a clock on which ticks are written at once.
+        assert_eq!(lateness.start(&lines, 4), Some(7_000_206_000));
+        assert_eq!(lateness.start(&lines, 8), None);
     }
 
     #[test]

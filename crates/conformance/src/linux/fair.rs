@@ -63,6 +63,12 @@ impl<F: Flavor> Steps for Fair<F> {
         Fair::exhaust_limit(self, now, cpu)
     }
 
+    fn run_despite_limits(&mut self, now: Time, task: TaskId) {
+        if self.is_throttled(task) {
+            self.replenish_limits(now, task);
+        }
+    }
+
     fn task_tick(&mut self, now: Time, cpu: PcpuId) {
         Fair::task_tick(self, now, cpu);
     }

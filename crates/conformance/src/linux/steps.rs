@@ -3,12 +3,12 @@
 //! The kernel's clock is not in the trace, but follows from it: a thread that was switched in at some time and then charged
 //! with some ns tells what the clock said at the charge. A wake-up that charges nobody is placed by its line's time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vcpulab_host::{Class, GroupConfig, GroupId, PcpuId, Span, Time};
 
 use super::beginning;
-use super::clock::start_told;
+use super::clock::{Cause, Lateness, median};
 use super::error::LinuxError;
 use super::folder::Setup;
 use super::outcome::{Beginning, Difference, Outcome, Whose};
@@ -52,6 +52,8 @@ pub trait Steps {
     fn exhaust_limit(&mut self, _now: Time, _cpu: PcpuId) -> bool {
         false
     }
+    /// The kernel chose a task: ends what limits do to the task, if anything.
+    fn run_despite_limits(&mut self, _now: Time, _task: Self::Task) {}
     /// The tick: may raise the flag.
     fn task_tick(&mut self, now: Time, cpu: PcpuId);
     /// Time at which the running task's request ends by a timer.
@@ -88,9 +90,10 @@ const TRIES_MAX: u32 = 100;
 ///
 /// It has more period timers than groups with `max`.
 pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Result<Outcome, LinuxError> {
+    let lateness = Lateness::of(lines);
     // `None`: more decisions differ than that.
     let with = |beginning: &Beginning, most: u64| {
-        let mut replay = Replay::new(setup, lines, steps.clone(), beginning);
+        let mut replay = Replay::new(setup, lines, &lateness, steps.clone(), beginning);
         for at in 0..lines.len() {
             replay.line(at);
             if replay.outcome.differing > most {
@@ -98,6 +101,14 @@ pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Res
             }
         }
         Some(Outcome { beginning: beginning.clone(), ..replay.outcome })
+    };
+    // The number of lines up to the first difference.
+    let agrees = |beginning: &Beginning| {
+        let mut replay = Replay::new(setup, lines, &lateness, steps.clone(), beginning);
+        (0..lines.len()).find(|&at| {
+            replay.line(at);
+            replay.outcome.differing > 0
+        })
     };
     let candidates = Candidates::of(setup, lines);
     let begun = Beginning { timers: candidates.guessed()?, ..Beginning::default() };
@@ -124,6 +135,11 @@ pub fn replay<S: Steps + Clone>(setup: &Setup, lines: &[Line], steps: &S) -> Res
         Some(_) => beginning::of_host(setup, lines),
         None => beginning::nested(setup),
     };
+    let untold: BTreeSet<Whose> = whose.iter().copied().chain(beginning::limited(setup)).collect();
+    if best.differing > 0 && !untold.is_empty() {
+        let drawn = beginning::draw_lags(&best.beginning, &untold, steps.lag_limit(), agrees);
+        best = with(&drawn, best.differing).unwrap_or(best);
+    }
     best = beginning::with_lags(best, &whose, steps.lag_limit(), with);
     Ok(beginning::with_lags(best, &beginning::limited(setup), beginning::USED_MAX, with))
 }
@@ -148,6 +164,11 @@ struct Replay<'a, S: Steps> {
     clock: i64,
     /// Time from the clock that the last charge by a timer told to the time of its line.
     written_after: i64,
+    lateness: &'a Lateness,
+    /// Times from the clock to the lines of charges, less their lateness, until the first switch at which the clock is read again.
+    behind: Vec<i64>,
+    /// Their median.
+    settled: Option<i64>,
     /// A wake-up's clock less the time of its line: the last that was told by a charge.
     ahead: i64,
     begun: bool,
@@ -165,7 +186,13 @@ struct Replay<'a, S: Steps> {
 }
 
 impl<'a, S: Steps> Replay<'a, S> {
-    fn new(setup: &'a Setup, lines: &'a [Line], mut steps: S, beginning: &'a Beginning) -> Self {
+    fn new(
+        setup: &'a Setup,
+        lines: &'a [Line],
+        lateness: &'a Lateness,
+        mut steps: S,
+        beginning: &'a Beginning,
+    ) -> Self {
         let groups: Vec<GroupId> = setup.groups.iter().map(|group| steps.add_group(group)).collect();
         let found = |group: GroupId| groups.get(group.index()).copied();
         for (&whose, &lag) in &beginning.lags {
@@ -194,6 +221,9 @@ impl<'a, S: Steps> Replay<'a, S> {
             charged: 0,
             clock: 0,
             written_after: 0,
+            lateness,
+            behind: Vec::new(),
+            settled: None,
             ahead: 0,
             begun: false,
             flag: false,
@@ -223,7 +253,7 @@ impl<'a, S: Steps> Replay<'a, S> {
         match &line.event {
             Event::Tick => self.tick(at),
             Event::RequestEnd => self.request_end(at),
-            Event::Refill(timer) => self.refill(line, timer),
+            Event::Refill(timer) => self.refill(at, timer),
             &Event::Waking(thread, prio) => {
                 self.waking = true;
                 self.wake(at, thread, prio);
@@ -237,10 +267,15 @@ impl<'a, S: Steps> Replay<'a, S> {
         }
     }
 
-    fn refill(&mut self, line: &Line, timer: &str) {
+    fn refill(&mut self, at: usize, timer: &str) {
         let group = self.beginning.timers.get(timer).and_then(|group| self.groups.get(group.index()));
         let Some(&group) = group else { return };
-        self.clock = self.estimate(line);
+        // A thread that the refill releases is enqueued, which may charge the running one.
+        let charge = self.lines.get(at + 1).filter(|next| next.interrupt).map(|next| &next.event);
+        self.clock = match charge {
+            Some(&Event::Charge(thread, runtime)) if self.current == Some(thread) => self.charged + runtime,
+            _ => self.estimate(&self.lines[at]),
+        };
         self.steps.period_timer(Time::from_ns(self.clock), group);
         if self.current.is_some() {
             self.steps.set_need_resched(CPU, self.flag);
@@ -346,6 +381,9 @@ impl<'a, S: Steps> Replay<'a, S> {
         let found = got.and_then(|got| self.tasks.iter().find(|(_, known)| known.task == got));
         let found = found.map(|(&thread, _)| thread);
         self.compare(line, "choice", got == task, || [name(expected), name(found)]);
+        if got != task {
+            task.into_iter().for_each(|task| self.steps.run_despite_limits(now, task));
+        }
         self.steps.set_next_task(now, CPU, task);
         self.steps.set_need_resched(CPU, false);
         self.flag = false;
@@ -359,7 +397,7 @@ impl<'a, S: Steps> Replay<'a, S> {
             return;
         }
         let now = self.charged + runtime;
-        self.told(next, now);
+        self.told(at + 1, now);
         self.steps.task_tick(Time::from_ns(self.clock), CPU);
         let expected = self.flagged_after(at + 2);
         self.compare_flag(number, "tick", expected);
@@ -381,7 +419,7 @@ impl<'a, S: Steps> Replay<'a, S> {
         });
         self.steps.hrtick_clear(CPU);
         if charge.is_some() {
-            self.told(&self.lines[at + 1], now);
+            self.told(at + 1, now);
             self.steps.hrtick(Time::from_ns(self.clock), CPU);
             self.flag = true;
         }
@@ -399,9 +437,26 @@ impl<'a, S: Steps> Replay<'a, S> {
     }
 
     /// Sets the clock to the time that a charge tells.
-    fn told(&mut self, charge: &Line, clock: i64) {
+    fn told(&mut self, charge: usize, clock: i64) {
         (self.charged, self.clock) = (clock, clock);
-        self.written_after = charge.time_ns - clock;
+        self.written_after = self.lines[charge].time_ns - clock;
+        self.observe(charge);
+    }
+
+    /// Notes how late the line of a charge is.
+    fn observe(&mut self, charge: usize) {
+        if self.settled.is_none() {
+            let late = self.lateness.get(Cause::of(self.lines, charge));
+            self.behind.push(self.lines[charge].time_ns - self.charged - late);
+        }
+    }
+
+    /// The clock at a switch at which it is read again.
+    fn restart(&mut self, switch: usize) -> Option<i64> {
+        if self.settled.is_none() {
+            self.settled = median(std::mem::take(&mut self.behind));
+        }
+        Some(self.lateness.start(self.lines, switch)? - self.settled?)
     }
 
     /// Whether the line is the charge of a tick or of a request's end, which was handled with that.
@@ -486,6 +541,7 @@ impl<'a, S: Steps> Replay<'a, S> {
         self.charged_flagged = line.flagged;
         let now = (self.charged + runtime).max(self.clock);
         self.charged += runtime;
+        self.observe(at);
         self.clock = now;
         let before = at.checked_sub(1).map(|before| &self.lines[before].event);
         if line.interrupt || line.depth > 2 || matches!(before, Some(Event::Waking(..))) {
@@ -530,7 +586,7 @@ impl<'a, S: Steps> Replay<'a, S> {
             }
             if in_kernel && !self.charged_flagged {
                 // The decision reads the clock again, and charges nobody.
-                let start = start_told(self.lines, at, to.0, self.written_after);
+                let start = self.restart(at);
                 self.clock = start.map_or(self.clock, |start| start.min(line.time_ns).max(self.clock));
             }
         } else if from.0 != 0 {
@@ -676,6 +732,32 @@ mod tests {
             .replace("dN.2. 7.000003600", "dl.2. 7.000003600"));
         assert_eq!(outcome.unwrap().differing, 0);
         assert_eq!(told[2..4], ["wake 3000", "choose 3100"]);
+    }
+
+    /// The thread that the refill releases joins its queue, which charges the running thread.
+    #[test]
+    fn a_charge_after_a_refill_tells_its_clock() {
+        let texts = Texts {
+            experiment: "cg g max=1000,4000\nvm a g\nth\nth\n",
+            threads: "5 a 0\n6 a 1\n",
+            tunables: "",
+            trace: "",
+            expected: None,
+        };
+        let refill = " v-5 ( 5) [000] d.h.. 7.000004500: hrtimer_expire_entry: hrtimer=02 function=sched_cfs_period_timer now=1\n";
+        let charge =
+            " v-5 ( 5) [000] d.h1. 7.000004900: sched_stat_runtime: comm=v pid=5 runtime=3700 [ns]\n";
+        let mut lines: Vec<&str> = TRACE.split_inclusive('\n').take(3).collect();
+        let told = |lines: &[&str]| {
+            let toy = Toy::default();
+            let told = toy.told.clone();
+            replay(&folder::read(&texts).unwrap(), &trace::read(&lines.concat()).unwrap(), &toy).unwrap();
+            told.take().into_iter().find(|what| what.starts_with("refill"))
+        };
+        lines.push(refill);
+        assert_eq!(told(&lines).as_deref(), Some("refill 4500"));
+        lines.push(charge);
+        assert_eq!(told(&lines).as_deref(), Some("refill 4700"));
     }
 
     #[test]

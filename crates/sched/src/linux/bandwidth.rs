@@ -9,7 +9,7 @@ use super::task_group::Throttle;
 use super::task_group::{Bandwidth, CfsBandwidth, IdlePeriod, TaskGroup};
 
 /// CPU time beyond its debt that a throttled queue gets from the pool.
-const LEAST: Span = Span::from_ns(1);
+pub(super) const LEAST: Span = Span::from_ns(1);
 
 /// CPU time that a queue keeps when its last entity leaves; the rest goes back to the pool.
 const MIN_CFS_RQ_RUNTIME: Span = Span::from_ms(1);

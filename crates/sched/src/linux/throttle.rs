@@ -6,6 +6,7 @@
 
 use vcpulab_host::{CpuMask, GroupId, PcpuId, Span, Time};
 
+use super::bandwidth::LEAST;
 use super::cfs_rq::{CfsRqId, Task, TaskId};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
 use super::task_group::Throttle;
@@ -145,6 +146,22 @@ impl<F: Flavor> Fair<F> {
         }
         self.throttle_work.insert(cpu);
         self.throttle_task(now, cpu)
+    }
+
+    /// Ends the throttling of the queues around a task, as if their limits had CPU time again. For replays: the kernel runs the task.
+    pub fn replenish_limits(&mut self, now: Time, task: TaskId) {
+        let mut up = Some(self.entities[self.tasks[task].entity].cfs_rq);
+        while let Some(q) = up {
+            if self.cfs_rqs[q].throttled {
+                if let Some(limit) = self.cfs_bandwidth_of(q) {
+                    limit.throttled_cfs_rqs.retain(|&other| other != q);
+                }
+                let left = &mut self.cfs_rqs[q].runtime_remaining;
+                *left = (*left).max(LEAST);
+                self.unthrottle_cfs_rq(now, q);
+            }
+            up = self.cfs_rqs[q].group.map(|(_, above)| self.entities[above].cfs_rq);
+        }
     }
 
     fn is_limited(&self, q: CfsRqId) -> bool {
@@ -296,6 +313,29 @@ mod tests {
             assert_eq!(host.is_throttled(), when_charged);
             assert_eq!(host.fair.need_resched(CPU), !when_charged);
             assert_eq!(host.fair.throttle_task(at(10_005), CPU), when_charged);
+        }
+    }
+
+    /// A replay in which the kernel runs a task that is throttled here goes on from the kernel's choice.
+    #[test]
+    fn a_throttled_task_runs_if_the_kernel_ran_it() {
+        for throttle in [Throttle::Queue, Throttle::Task, Throttle::TaskWhenCharged] {
+            let mut host = Limited::new(throttle);
+            host.fair.task_tick(at(10_000), CPU);
+            for us in [10_010, 10_020] {
+                host.fair.pick_next_task(at(us), CPU);
+                host.fair.throttle_task(at(us), CPU);
+            }
+            assert_eq!(host.fair.pick_next_task(at(10_020), CPU), None);
+            let task = host.tasks[0];
+            assert!(host.fair.is_throttled(task));
+            host.fair.replenish_limits(at(11_000), task);
+            assert!(!host.fair.is_throttled(task) && !host.is_throttled());
+            assert_eq!(host.fair.h_nr_running(CPU), 2);
+            host.fair.set_next_task(at(11_000), CPU, Some(task));
+            host.fair.block(at(11_100), CPU);
+            // The block may be delayed.
+            assert!(!host.fair.is_queued(task) && (1..=2).contains(&host.fair.h_nr_running(CPU)));
         }
     }
 
