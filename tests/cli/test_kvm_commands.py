@@ -58,6 +58,32 @@ def texts(steps: list[Step], how: str) -> list[str]:
 AGAIN = "holds until the VM stops; type it again after each start"
 CHANGES: list[tuple[str, dict[str, Any], dict[Toolstack, list[str]]]] = [
     (
+        "own requests",
+        {"domain.web.slice_us": 500},
+        {
+            "libvirt": [
+                f"for t in {THREADS}; do chrt --other --sched-runtime 500000 -p 0 $t; done",
+                f"#   domain web: slice_us: {AGAIN}",
+            ],
+            "cgroup": [
+                f"for t in {THREADS}; do chrt --other --sched-runtime 500000 -p 0 $t; done",
+                f"#   domain web: all of this: {AGAIN}",
+            ],
+        },
+    ),
+    (
+        "own requests on Proxmox VE, of batch threads",
+        {"domain.vm101.slice_us": 500, "domain.vm101.sched_policy": "batch"},
+        {
+            "proxmox": [
+                f"for t in {CPU_THREADS}; do chrt --batch --sched-runtime 500000 -p 0 $t; done",
+                f"for t in {CPU_THREADS}; do chrt --batch -p 0 $t; done",
+                f"#   domain vm101: slice_us: {AGAIN}",
+                f"#   domain vm101: SCHED_BATCH: {AGAIN}",
+            ],
+        },
+    ),
+    (
         "a weight",
         {"domain.vm101.weight": 200},
         {
@@ -455,6 +481,15 @@ def test_a_host_of_version_1_has_its_own_files_and_units(
     assert typed(changes, toolstack, V1) == expected
 
 
+def test_version_1_takes_an_older_systemd() -> None:
+    steps = new_steps(EEVDF, V1)
+    assert texts(steps, "boot")[0].endswith(
+        "systemd.unified_cgroup_hierarchy=0\"' >> /etc/default/grub.d/vcpulab.cfg && update-grub"
+    )
+    assert texts(steps, "cannot") == ["host.cgroups = 1: systemd has version 1 up to release 257"]
+    assert texts(new_steps(V1, EEVDF), "cannot") == []
+
+
 @pytest.mark.parametrize(
     ("name", "scope"),
     [
@@ -510,6 +545,29 @@ def test_sysctls_of_older_kernels_are_in_the_unit_of_their_names() -> None:
     back = new_steps(changed, changed.change({"host.latency_us": -1}))
     assert texts(back, "run") == ["sysctl -w kernel.sched_latency_ns=24000000"]
     assert texts(back, "keep") == ["rm -f /etc/sysctl.d/kernel.sched_latency_ns.conf"]
+
+
+def test_values_have_the_unit_of_their_files() -> None:
+    """Runtimes of fair servers are in ns; a word and "no limit" have no unit."""
+    newest = Scenario.from_toml(HOST.format(scheduler='linux-eevdf"\ngeneration = "7.3'))
+    changed = newest.change({"host.fair_server_runtime_us": 20_000, "host.preempt": "full", "host.cgroup_mode": "smp"})
+    assert sorted(texts(new_steps(newest, changed), "run")) == [
+        "echo 20000000 | tee /sys/kernel/debug/sched/fair_server/cpu*/runtime > /dev/null",
+        "echo full > /sys/kernel/debug/sched/preempt",
+        "echo smp > /sys/kernel/debug/sched/cgroup_mode",
+    ]
+    unlimited = new_steps(CFS, CFS.change({"host.rt_runtime_us": -1}))
+    assert texts(unlimited, "run") == ["sysctl -w kernel.sched_rt_runtime_us=-1"]
+    assert texts(unlimited, "keep") == [
+        "echo 'kernel.sched_rt_runtime_us = -1' > /etc/sysctl.d/kernel.sched_rt_runtime_us.conf"
+    ]
+
+
+def test_a_kernel_without_the_file_is_built_with_its_preemption_model() -> None:
+    before = Scenario.from_toml(HOST.format(scheduler='linux-cfs"\ngeneration = "5.10'))
+    steps = new_steps(before, before.change({"host.preempt": "full"}))
+    assert [step.how for step in steps] == ["cannot"]
+    assert "the kernel is built with it" in steps[0].text
 
 
 def test_back_to_the_cpus_of_the_group_around() -> None:

@@ -284,11 +284,7 @@ def test_requests_that_end_at_ticks_are_warned_of_where_they_do_not() -> None:
     [
         ("features", "PLACE_LAG NO_RUN_TO_PARITY NEXT_BUDDY", "says NEXT_BUDDY, NO_RUN_TO_PARITY (/sys/kernel"),
         ("features", "PLACE_LAG RUN_TO_PARITY NO_NEXT_BUDDY", None),
-        ("cgroup_mode", "smp", "says cgroup_mode = smp: here it is concur"),
-        ("cgroup_mode", "up (max) concur", "says cgroup_mode = max: here it is concur"),
-        ("cgroup_mode", "concur", None),
         ("cgroup_mode", "up smp (concur) max tasks", None),
-        ("cgroup_mode", "", None),
     ],
 )
 def test_rules_that_somebody_changed_are_named(path: str, value: str, note: str | None) -> None:
@@ -296,6 +292,41 @@ def test_rules_that_somebody_changed_are_named(path: str, value: str, note: str 
     notes = list(scheduler_warnings(linux, kernel_of(linux)))
     assert len(notes) == (note is not None)
     assert note is None or note in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "model", "reason"),
+    [
+        ("7.0.13\n/sys/kernel/debug/sched/preempt:full (lazy)\n", "lazy", None),
+        ("6.12.48\n/sys/kernel/debug/sched/preempt:none (voluntary) full\n", "voluntary", None),
+        # What holds counts more than what the kernel was booted with.
+        ("7.0.13\n/sys/kernel/debug/sched/preempt:(full) lazy\n/proc/cmdline:ro preempt=lazy\n", "full", None),
+        ("6.17.13\n/proc/cmdline:ro preempt=none quiet\n", "none", None),
+        ("6.16.12+deb13-amd64\nCONFIG_PREEMPT_LAZY=y\nCONFIG_PREEMPT_DYNAMIC=y\n", "lazy", None),
+        (
+            "6.12.48+deb13-rt-amd64 #1 SMP PREEMPT_RT Debian 6.12.48-1\n",
+            "full",
+            "nothing else of PREEMPT_RT is modelled",
+        ),
+        ("6.18.2 #1 SMP PREEMPT Mon Dec 1 12:00:00 UTC 2025\n", "full", None),
+        ("6.16.12+deb13-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.16.12-1\n", "lazy", "kernels of Debian usually have it"),
+        ("6.12.48+deb13-amd64\n", "voluntary", "preempt = voluntary is assumed: no listing has it"),
+        ("7.0.13\n/sys/kernel/debug/sched/preempt:none (voluntary)\n", None, "takes one of full, lazy"),
+    ],
+)
+def test_the_preemption_model_is_imported(tmp_path: Path, kernel: str, model: str | None, reason: str | None) -> None:
+    scenario, notes = imported(tmp_path, vm=vm("web", 1), kernel=kernel)
+    assert scenario["host"].get("preempt") == model
+    assert ("preempt = " in notes or "PREEMPT_RT" in notes) == (reason is not None)
+    assert reason is None or reason in notes
+
+
+@pytest.mark.parametrize(("listed", "mode"), [("smp", "smp"), ("up (max) concur", "max"), ("", None)])
+def test_the_mode_of_control_groups_is_imported(tmp_path: Path, listed: str, mode: str | None) -> None:
+    kernel = f"7.3.4+deb14-amd64\n/sys/kernel/debug/sched/cgroup_mode:{listed}\n"
+    scenario, notes = imported(tmp_path, vm=vm("web", 1), kernel=kernel)
+    assert scenario["host"].get("cgroup_mode") == mode
+    assert "cgroup_mode =" not in notes
 
 
 def test_files_that_tell_the_rules_are_not_left_out_aloud(tmp_path: Path) -> None:

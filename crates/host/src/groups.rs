@@ -103,6 +103,16 @@ pub enum Class {
     RoundRobin(u8),
 }
 
+/// The mode in which a thread of Linux executes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ThreadMode {
+    /// User or guest mode, to which the thread returns after each interrupt and system call.
+    #[default]
+    User,
+    /// The kernel, which the thread never leaves: a kernel thread, or a worker of the kernel for a process (vhost).
+    Kernel,
+}
+
 /// The thread that is a vCPU on a host of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadConfig {
@@ -112,4 +122,6 @@ pub struct ThreadConfig {
     pub class: Class,
     /// Nice value of the thread, −20 to 19.
     pub nice: i8,
+    /// Mode in which the thread executes.
+    pub mode: ThreadMode,
 }

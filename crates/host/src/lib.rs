@@ -106,7 +106,7 @@ pub use cache::{CacheCounts, SetId};
 pub use config::{Creation, DomainConfig, Granularity, HostConfig, Numbering, TopologyConfig, VcpuConfig};
 pub use costs::Costs;
 pub use domain::LifeEvent;
-pub use groups::{Class, GroupConfig, Isolation, Membership, ThreadConfig, Throttling};
+pub use groups::{Class, GroupConfig, Isolation, Membership, ThreadConfig, ThreadMode, Throttling};
 pub use hardware::{Bound, Governor, Hardware};
 pub use host::{Busiest, Host};
 pub use ids::{DomId, GroupId, PartId, PcpuId, PoolId, TimerId, VcpuId};

@@ -5,7 +5,7 @@ use crate::queue::Rank;
 use crate::vcpu::pause_flag;
 use crate::{
     Acted, Action, AffinityRule, Broken, Class, CpuMask, DomId, Membership, NEVER, Observer, Params,
-    PauseRule, PcpuId, PoolId, Scheduler, ThreadConfig, TimedAction, VcpuConfig, VcpuId, World,
+    PauseRule, PcpuId, PoolId, Scheduler, ThreadConfig, ThreadMode, TimedAction, VcpuConfig, VcpuId, World,
 };
 
 /// A vCPU that moves to another pool may run on all its pCPUs.
@@ -13,7 +13,7 @@ static ANYWHERE: VcpuConfig = VcpuConfig {
     start: None,
     affinity: None,
     soft_affinity: None,
-    thread: ThreadConfig { group: Membership::Own, class: Class::Other, nice: 0 },
+    thread: ThreadConfig { group: Membership::Own, class: Class::Other, nice: 0, mode: ThreadMode::User },
 };
 
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {

@@ -18,6 +18,8 @@ from vcpulab.hosts.kernel_rules import (
     rules_of,
     signs_of,
 )
+from vcpulab.hosts.preemption import COMMAND as PREEMPT_COMMAND
+from vcpulab.hosts.preemption import PREEMPT, preemption_of
 from vcpulab.hypervisors.linux import by_cpus
 from vcpulab.scenario.catalogue import generation_of, param_names
 
@@ -45,7 +47,7 @@ PARAMETERS = frozenset({*_US_OF_NS, *_US})
 _SCHED_EXT = "sched_ext/state"
 _SCHED_EXT_NAME = "sched_ext/root/ops"
 _LLC_BALANCING = "sched/llc_balancing/enabled"
-DECISIVE = (*FEATURES, CGROUP_MODE, _SCHED_EXT, _SCHED_EXT_NAME, _LLC_BALANCING)
+DECISIVE = (*FEATURES, CGROUP_MODE, *PREEMPT, _SCHED_EXT, _SCHED_EXT_NAME, _LLC_BALANCING)
 """The ends of the paths of files that tell which rules a kernel has."""
 _SHORTENED = (6, 12, 117)
 """The first release of 6.12 that is known to have the shorter base slice of 6.15."""
@@ -60,7 +62,10 @@ _CHANGED_FEATURES = frozenset(
     )
 ) | {"NEXT_BUDDY"}
 """Features of EEVDF and CFS that decide which thread runs, as they are not by default."""
-_CGROUP_MODE = "concur"
+_IN_FORCE = re.compile(r".*\((\w+)\).*|(\w+)")
+"""The contents of `cgroup_mode`: all modes, the one in force in parentheses, or that mode alone."""
+_LAZY_SINCE = {"Debian": (6, 16), "Ubuntu": (7, 0)}
+"""The series from which on the kernels of a distribution have the lazy preemption model."""
 KERNEL_COMMAND = "uname -a > kernel.txt"
 """The command whose output names the kernel."""
 _HZ_COMMAND = "grep CONFIG_HZ= /boot/config-$(uname -r)"
@@ -150,12 +155,15 @@ def scheduler_warnings(linux: Linux, kernel: Kernel | None) -> Iterator[str]:
     changed = sorted(features & _CHANGED_FEATURES)
     if changed:
         yield f"no field of a scenario says {', '.join(changed)} (/sys/kernel/debug/sched): here they are as by default"
-    mode = re.fullmatch(r".*\((\w+)\).*|(\w+)", linux.ends_with(CGROUP_MODE) or _CGROUP_MODE)
-    if mode is not None and _CGROUP_MODE not in mode.groups():
-        yield f"no field of a scenario says cgroup_mode = {mode[1] or mode[2]}: here it is {_CGROUP_MODE}, the default"
+    preemption = preemption_of(linux)
+    if preemption is not None and preemption.real_time:
+        yield (
+            f"{preemption.reason}: preempt = {preemption.model} is taken; nothing else of PREEMPT_RT is modelled "
+            "(interrupts as threads, sleeping locks)"
+        )
 
 
-def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
+def params_of(linux: Linux, hz: int | None) -> dict[str, int | str]:
     """The parameters of the scheduler as a whole that a host says, as a scenario has them.
 
     Args:
@@ -169,8 +177,10 @@ def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
         {'rt_runtime_us': -1}
         >>> params_of(Linux(None, {"/sys/kernel/debug/sched/fair_server/cpu0/runtime": "50000000"}), None)
         {'fair_server_runtime_us': 50000}
+        >>> params_of(Linux(None, {"/sys/kernel/debug/sched/preempt": "none (voluntary) full"}), None)
+        {'preempt': 'voluntary'}
     """
-    params: dict[str, int] = {}
+    params: dict[str, int | str] = {}
     built = linux.option("CONFIG_HZ")
     if built is not None and built.isdecimal() and len(built) < 6:
         params["hz"] = int(built)
@@ -189,6 +199,12 @@ def params_of(linux: Linux, hz: int | None) -> dict[str, int]:
     llc_balancing = linux.ends_with(_LLC_BALANCING)
     if llc_balancing in ("0", "1", "N", "Y"):
         params["llc_balancing"] = int(llc_balancing in ("1", "Y"))
+    preemption = preemption_of(linux)
+    if preemption is not None:
+        params["preempt"] = preemption.model
+    mode = _IN_FORCE.fullmatch(linux.ends_with(CGROUP_MODE) or "")
+    if mode is not None:
+        params["cgroup_mode"] = mode[1] or mode[2]
     return params
 
 
@@ -197,7 +213,7 @@ class Assumed:
     """A parameter that no listing of a host has, as its kernel usually has it."""
 
     name: str
-    value: int
+    value: int | str
     note: str
 
 
@@ -238,6 +254,46 @@ def assumed_params(kernel: Kernel | None, listed: Collection[str], pcpus: int) -
                 f"base_slice_us = {own} is assumed, the default of Linux {release.text} on {cpus}{longer}: no "
                 "listing has base_slice_ns (`grep -s . /sys/kernel/debug/sched/*_ns`)",
             )
+    models = () if rules is None else next((param.choices for param in rules.params if param.name == "preempt"), ())
+    if "lazy" in models and "preempt" not in listed and release is not None:
+        lazy_since = _LAZY_SINCE.get("" if release.distribution is None else release.distribution.name)
+        is_lazy = lazy_since is not None and release.series >= lazy_since
+        model = "lazy" if is_lazy else str(defaults["preempt"])
+        origin = f"{release.origin} usually have it; " if is_lazy else ""
+        yield Assumed(
+            "preempt", model, f"preempt = {model} is assumed: {origin}no listing has it (`{PREEMPT_COMMAND}`)"
+        )
+
+
+def supported_params(
+    params: Mapping[str, int | str], scheduler: str, generation: str | None, notes: list[str]
+) -> dict[str, int | str]:
+    """The parameters of the scheduler as a whole that a generation has, with values that it takes.
+
+    Args:
+        params: the parameters.
+        scheduler: the scheduler.
+        generation: `None`: the default one.
+        notes: where to name values that are left out.
+
+    Examples:
+        >>> notes = []
+        >>> supported_params({"hz": 1000, "preempt": "voluntary", "latency_us": 6000}, EEVDF, "7.0", notes)
+        {'hz': 1000}
+        >>> notes
+        ['preempt = voluntary is left out: linux-eevdf as in 7.0 takes one of full, lazy']
+    """
+    rules = generation_of(scheduler, generation)
+    specs = {} if rules is None else rules.of_scope("global")
+    supported = {}
+    for name, value in params.items():
+        if name not in specs:
+            continue
+        if specs[name].kind == "choice" and not specs[name].accepts(value):
+            notes.append(f"{name} = {value} is left out: {scheduler} as in {generation} takes {specs[name].allowed}")
+        else:
+            supported[name] = value
+    return supported
 
 
 def without_missing_params(

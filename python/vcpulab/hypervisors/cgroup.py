@@ -49,7 +49,7 @@ def _of_vm(setting: Setting, change: Change) -> Way | None:
 def _way(setting: Setting, change: Change, where: Place) -> Iterator[Way]:
     match setting:
         case Params(pool, str(domain)) if pool.is_linux:
-            yield _params(setting, where)
+            yield linux.with_slices(_params(setting, where), setting, libvirt.threads(where))
         case Affinity(_, _, pcpus, soft=False):
             pins = linux.pins(setting, change)
             all_alike = isinstance(pcpus, str) and setting.vcpu is None

@@ -84,7 +84,10 @@ def _way(setting: Setting, change: Change) -> Iterator[Way]:
     """The ways of libvirt for a setting of a VM; none for other settings."""
     match setting:
         case Params(pool, str()) if pool.is_linux:
-            yield _params(setting, place(change, setting.domain or ""))
+            where = place(change, setting.domain or "")
+            way = linux.with_slices(_params(setting, where), setting, threads(where))
+            lost = [lost_at_stop(setting.domain or "", "slice_us")] if "slice_us" in setting.values else []
+            yield replace(way, cannot=[*way.cannot, *lost])
         case Affinity(_, domain, soft=False):
             yield _pinned(domain, linux.pins(setting, change), old_count=linux.old_vcpu_count(domain, change))
         case ThreadAffinity(_, domain, "emulator", pcpus):

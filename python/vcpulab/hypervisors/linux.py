@@ -7,7 +7,7 @@ for each, so that what is typed again replaces what was there.
 Sources: Linux's `Documentation/scheduler/sched-debug` (`/sys/kernel/debug/sched`), `virt/kvm/halt-polling`,
 `admin-guide/kernel-parameters` (`maxcpus`, `nosmt`), `kernel-command-line(7)` of systemd
 (`systemd.unified_cgroup_hierarchy`), `ABI/testing/sysfs-devices-system-cpu` (`smt/control`);
-`tmpfiles.d(5)`, `sysctl.d(5)`, `modprobe.d(5)`; `chcpu(8)`; `cpupower-frequency-set(1)`. Control groups are in
+systemd's NEWS of 258 (version 1 of control groups was removed); `tmpfiles.d(5)`, `sysctl.d(5)`, `modprobe.d(5)`; `chcpu(8)`; `cpupower-frequency-set(1)`. Control groups are in
 `groups`.
 """
 
@@ -57,6 +57,7 @@ _SYSCTL = "sysctl "
 BUILT_IN = {
     "hz": "the kernel is built with it (CONFIG_HZ)",
     "resched_ns": "how soon the machine takes a request to decide again",
+    "preempt": "the kernel is built with it (CONFIG_PREEMPT_NONE, CONFIG_PREEMPT_VOLUNTARY or CONFIG_PREEMPT)",
 }
 """Parameters that no command sets, and the reasons."""
 _ON_ONE_CPU_US = {"base_slice_us": 700, "latency_us": 6000, "min_granularity_us": 750, "wakeup_granularity_us": 1000}
@@ -66,6 +67,9 @@ _LONG_BASE_SLICES = re.compile(r"6\.(6|7|8|9|10|11|13|14)(\.|$)")
 """The releases whose base slice is longer. (The first of 6.12 had it, too; later stable releases of 6.12 do not.)"""
 _FULL_AT = 8
 """The number of CPUs from which the defaults no longer grow."""
+
+_IN_NS = ("_ns", "/fair_server/cpu*/runtime", "/fair_server/cpu*/period")
+"""The ends of names of files and sysctls with values in ns."""
 
 REAL_TIME = ("fifo", "rr")
 """Scheduling classes with a priority, above all others."""
@@ -113,6 +117,8 @@ def _of_a_daemon(setting: Setting, change: Change, domain: str) -> Way:
     match setting:
         case Params(pool) if pool.is_linux:
             way = shared(where, of_whole(setting.values), of_whole(setting.table))
+            if "slice_us" in setting.values:
+                way.cannot.append(in_unit.format("slice_us: `chrt --sched-runtime` as ExecStartPost= for its threads"))
         case Affinity(_, _, str(pcpus), soft=False):
             way = shared(where, {"cpus": pcpus}, {})
         case ThreadClass(_, _, policy):
@@ -167,7 +173,10 @@ def _kernel_option(setting: HaltPolling | CgroupVersion | Isolation) -> Way:
             file = "/sys/module/kvm/parameters/halt_poll_ns"
             return _written(file, us * 1000, "modprobe.d", "options kvm halt_poll_ns={}")
         case CgroupVersion(_, version):
-            return Way(boot=[f"systemd.unified_cgroup_hierarchy={int(version == 2)}"])
+            late = "host.cgroups = 1: systemd has version 1 up to release 257"
+            return Way(
+                boot=[f"systemd.unified_cgroup_hierarchy={int(version == 2)}"], cannot=[late] if version == 1 else []
+            )
         case Isolation(_, option, cpus) if cpus:
             return Way(boot=[f"{option}={cpus}"])
         case Isolation(_, option):
@@ -199,17 +208,18 @@ def _tunables(pool: Pool, values: Mapping[str, Any], *, while_running: bool) -> 
     for name, value in values.items():
         setter = pool.tools.setters.get(name)
         target = "" if setter is None else setter.name
-        us = by_cpus(name, len(pool.pcpus), pool.generation) if value == NONE else value
+        by_default = value == NONE and name in _ON_ONE_CPU_US
+        us = by_cpus(name, len(pool.pcpus), pool.generation) if by_default else value
         kept = None
         if target.startswith(_SYSCTL):
             sysctl = target.removeprefix(_SYSCTL).rstrip("=")
-            way, kept = _sysctl(sysctl, us * _units(sysctl)), _sysctl_kept_in(sysctl)
+            way, kept = _sysctl(sysctl, _in_units(sysctl, us)), _sysctl_kept_in(sysctl)
         elif target.startswith("/"):
-            way = _written(target, us * _units(target), "tmpfiles.d", f"w {target} - - - - {{}}")
+            way = _written(target, _in_units(target, us), "tmpfiles.d", f"w {target} - - - - {{}}")
             kept = _kept_in(target, "tmpfiles.d")
         else:
             way = Way.none(f"{pool}: {name} = {value}: {BUILT_IN.get(name, 'no command sets it')}")
-        if value == NONE and kept is not None:
+        if by_default and kept is not None:
             way.keep = [f"rm -f {kept}"]
         combined.run += way.run
         combined.keep += [] if while_running else way.keep
@@ -217,9 +227,10 @@ def _tunables(pool: Pool, values: Mapping[str, Any], *, while_running: bool) -> 
     return combined
 
 
-def _units(target: str) -> int:
-    """The units of a tunable in a microsecond: names of files and sysctls end with their unit."""
-    return 1000 if target.endswith("_ns") else 1
+def _in_units(target: str, us: int | str) -> int | str:
+    """A value in µs in the unit of a file or sysctl, whose name ends with the unit; a word or `NONE` stays as it is."""
+    in_ns = target.endswith(_IN_NS) and isinstance(us, int) and us != NONE
+    return us * 1000 if in_ns else us
 
 
 def by_cpus(name: str, cpus: int, release: str) -> int:
@@ -241,7 +252,7 @@ def by_cpus(name: str, cpus: int, release: str) -> int:
     return on_one_cpu * min(cpus, _FULL_AT).bit_length()
 
 
-def _written(file: str, value: int, directory: str, line: str) -> Way:
+def _written(file: str, value: int | str, directory: str, line: str) -> Way:
     # A pattern is that of several files, one for each CPU.
     command = f"echo {value} | tee {file} > /dev/null" if "*" in file else f"echo {value} > {file}"
     return Way(run=[command], keep=[f"echo '{line.format(value)}' > {_kept_in(file, directory)}"])
@@ -252,7 +263,7 @@ def _kept_in(file: str, directory: str) -> str:
     return f"/etc/{directory}/{name}.conf"
 
 
-def _sysctl(name: str, value: int) -> Way:
+def _sysctl(name: str, value: int | str) -> Way:
     return Way(run=[f"sysctl -w {name}={value}"], keep=[f"echo '{name} = {value}' > {_sysctl_kept_in(name)}"])
 
 
@@ -299,6 +310,25 @@ def scheduled(threads: str, policy: str, priority: int) -> str:
     """
     level = priority if policy in REAL_TIME else 0
     return f"for t in $({threads}); do chrt --{policy} -p {level} $t; done"
+
+
+def with_slices(way: Way, setting: Params, threads: str) -> Way:
+    """A way that also gives vCPU threads requests of their own length, if the setting has `slice_us`.
+
+    Args:
+        way: the way for the domain's other parameters.
+        setting: the change of the domain's parameters.
+        threads: the command that prints the threads' ids.
+    """
+    us = setting.values.get("slice_us")
+    if us is None:
+        return way
+    policy = setting.table.get("sched_policy", "other")
+    if policy not in ("other", "batch"):
+        none = f"domain {setting.domain}: slice_us = {us}: threads of SCHED_{policy.upper()} have no requests"
+        return replace(way, cannot=[*way.cannot, none])
+    option = "" if us == NONE else f" --sched-runtime {us * 1000}"
+    return replace(way, run=[*way.run, f"for t in $({threads}); do chrt --{policy}{option} -p 0 $t; done"])
 
 
 def pinned(change: Change, pcpus: str) -> str:

@@ -89,7 +89,10 @@ def _way(setting: Setting, change: Change, number: Part) -> Iterator[Way]:
     vm = number if isinstance(number, str) else f"$({number.command})"
     match setting:
         case Params(pool, str()) if pool.is_linux:
-            yield _params(setting, vm, Place(GROUP, (number, ".scope"), change.cgroups, lasts=False))
+            way = _params(setting, vm, Place(GROUP, (number, ".scope"), change.cgroups, lasts=False))
+            way = linux.with_slices(way, setting, _threads(vm, "CPU"))
+            lost = [libvirt.lost_at_stop(setting.domain or "", "slice_us")] if "slice_us" in setting.values else []
+            yield replace(way, cannot=[*way.cannot, *lost])
         case Affinity(soft=False):
             yield _pinned(setting, change, vm)
         case ThreadAffinity(_, domain, threads, pcpus):

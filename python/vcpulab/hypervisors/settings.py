@@ -663,7 +663,7 @@ def _of_domain(
 
 def _beside(domain: model.Domain) -> dict[str, Any]:
     """The given parameters of a domain, and what the limits of others depend on."""
-    return {"vcpus": domain.vcpus, **domain.params}
+    return {"vcpus": domain.vcpus, "sched_policy": domain.sched_policy or "other", **domain.params}
 
 
 def _of_threads(name: str, domain: model.Domain, was: model.Domain, pool: Pool) -> Iterator[Setting]:

@@ -16,6 +16,7 @@ from vcpulab.hosts.kernel import (
     assumed_params,
     params_of,
     scheduler_warnings,
+    supported_params,
     without_missing_params,
 )
 from vcpulab.hosts.kernel_rules import EEVDF
@@ -208,14 +209,15 @@ def _host_lines(
         yield f"scheduler = {toml(kernel.scheduler)}"
         yield f"generation = {toml(kernel.generation)}"
     notes += scheduler_warnings(host.linux, kernel)
-    supported = generation.defaults if generation is not None else {}
-    if "llc_balancing" in supported:
+    if generation is not None and "llc_balancing" in generation.defaults:
         notes += _caches(host, placed)
     params = params_of(host.linux, None)
     for assumed in assumed_params(kernel, params, placed.pcpus):
         params[assumed.name] = assumed.value
         notes.append(assumed.note)
-    yield from (f"{name} = {value}" for name, value in params.items() if name in supported)
+    scheduler, release = (EEVDF, None) if kernel is None else (kernel.scheduler, kernel.generation)
+    for name, value in supported_params(params, scheduler, release, notes).items():
+        yield f"{name} = {toml(value)}"
     for name, value in host.version_fields(notes).items():
         yield from comment(f"{name}: {host.version.reason}")
         yield f"{name} = {value}"

@@ -139,7 +139,7 @@ def make(
         # Xen has no threads of a host.
         summary = _only(summary, [vcpu for vcpu in summary["vcpus"] if not sources.is_daemon(vcpu["domain"])])
     demands = demands_of(sources, summary, used, events, replay=replay)
-    if (limit := sources.host_params.get("ratelimit_us", 0)) >= HELD_BACK_US:
+    if (limit := int(sources.host_params.get("ratelimit_us", 0))) >= HELD_BACK_US:
         notes.append(
             f"recorded under a rate limit of {limit / 1000:g} ms: what comes while a vCPU waits wakes nobody, so that "
             "other settings are foretold worse; record under a shorter one"

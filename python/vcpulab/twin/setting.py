@@ -6,7 +6,13 @@ from itertools import chain, count
 from typing import Any
 
 from vcpulab.formats.xl_info import Info
-from vcpulab.hosts.kernel import Kernel, assumed_params, scheduler_warnings, without_missing_params
+from vcpulab.hosts.kernel import (
+    Kernel,
+    assumed_params,
+    scheduler_warnings,
+    supported_params,
+    without_missing_params,
+)
 from vcpulab.hosts.kernel_rules import POLICIES
 from vcpulab.hosts.kvm_host import KvmHost, tables_around
 from vcpulab.hosts.kvm_threads import SHARE_LEAST, SMALL
@@ -14,7 +20,6 @@ from vcpulab.hosts.pcpu_map import PcpuMap
 from vcpulab.hosts.xen_host import Pool, XenHost
 from vcpulab.hypervisors.command_line import read_options
 from vcpulab.hypervisors.settings import POOL_0
-from vcpulab.scenario.catalogue import generation_of
 from vcpulab.twin.sources import Sources
 
 
@@ -81,13 +86,11 @@ class Setting:
                 self.notes.append(recorded.explanation)
         self.notes.extend([*scheduler_warnings(kvm.linux, recorded), *kvm.notes])
         fields |= kvm.version_fields(self.notes)
-        generation = generation_of(self.used, fields.get("generation"))
-        supported = generation.defaults if generation is not None else {}
         params = dict(self.sources.host_params)
         for assumed in assumed_params(recorded, params, self.placed.pcpus):
             params[assumed.name] = assumed.value
             self.notes.append(assumed.note)
-        fields |= {name: value for name, value in params.items() if name in supported}
+        fields |= supported_params(params, self.used, fields.get("generation"), self.notes)
         # A thread that polled is recorded as running.
         fields["polls_recorded"] = True
         if self.kvm is not None and (polls := self.kvm.halt_poll_us()) is not None:

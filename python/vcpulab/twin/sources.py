@@ -32,7 +32,7 @@ class Sources:
     """Domain number to name."""
     scheduler: str | None = None
     """`None`: no file says it."""
-    host_params: Mapping[str, int] = field(default_factory=dict)
+    host_params: Mapping[str, int | str] = field(default_factory=dict)
     """The recorded parameters of the scheduler as a whole."""
     info: Info = field(default_factory=lambda: Info({}))
     """The host's CPUs."""

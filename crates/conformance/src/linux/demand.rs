@@ -121,8 +121,8 @@ struct Costs<'a> {
     overheads: &'a Overheads,
     /// The thread that runs.
     current: Option<u32>,
-    /// The interrupts since the CPU was flagged, for which the next thread pays: the decision's clock is that of the wake-up that
-    /// asked for it.
+    /// The interrupts since the CPU was flagged, not lazily, for which the next thread pays: the decision's clock is that of the
+    /// wake-up that asked for it.
     since_flagged: Span,
 }
 
@@ -173,8 +173,9 @@ impl Demands {
                         .map_or(now, |at| now.min(at + AFTER_TICK_NS));
                     let of_vm = recording.setup.threads.contains_key(&number);
                     if of_vm && line.interrupt && reading.contains_key(&number) {
-                        let flagged = line.flagged || lines.get(index + 1).is_some_and(|next| next.flagged);
-                        let cost = costs.interrupt(flagged);
+                        let flagged = |line: &Line| line.flagged && !line.lazy;
+                        let cost =
+                            costs.interrupt(flagged(line) || lines.get(index + 1).is_some_and(flagged));
                         pay(&mut reading, costs.current, cost);
                     }
                     let thread = reading.entry(number).or_default();

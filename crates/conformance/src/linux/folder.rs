@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use vcpulab_host::{Class, GroupConfig, GroupId, Span};
-use vcpulab_sched::linux::{KernelFacts, KernelRelease};
+use vcpulab_sched::ParamKind;
+use vcpulab_sched::linux::{KernelFacts, KernelRelease, Preempt};
 
 use super::clock::Clock;
 use super::error::{At, LinuxError};
@@ -105,6 +106,8 @@ pub struct Tunables {
     pub base_slice: Option<Span>,
     /// `sched_cfs_bandwidth_slice_us`.
     pub bandwidth_slice: Option<Span>,
+    /// Preemption model.
+    pub preempt: Option<Preempt>,
     /// Release and features of the kernel.
     pub kernel: KernelFacts,
 }
@@ -127,6 +130,17 @@ impl Setup {
     pub fn scheduler(&self) -> (&'static str, &'static str) {
         let rules = self.tunables.kernel.rules();
         (rules.policy, rules.generation.name)
+    }
+
+    /// The place of the kernel's preemption model among those of its generation.
+    pub fn preempt(&self) -> Option<i64> {
+        let model = self.tunables.preempt?.name();
+        let params = self.tunables.kernel.rules().generation.params;
+        let names = params.iter().find_map(|param| match param.kind {
+            ParamKind::Choice(names) if param.name == "preempt" => Some(names),
+            _ => None,
+        })?;
+        (0..).zip(names).find_map(|(place, &name)| (name == model).then_some(place))
     }
 
     /// The threads and what they do, but not their settings: the same for recordings that differ in settings alone.
@@ -305,6 +319,16 @@ fn tunables(text: &str) -> Result<Tunables, LinuxError> {
             }
             "features" | "sched_features" => {
                 all.kernel.hrtick = Some(value.split_whitespace().any(|feature| feature == "HRTICK"));
+                continue;
+            }
+            "preempt" => {
+                // The model in force is in parentheses if the file lists several.
+                let words: Vec<&str> = value.split_whitespace().collect();
+                let in_force = match *words {
+                    [word] => Some(word),
+                    _ => words.iter().find_map(|word| word.strip_prefix('(')?.strip_suffix(')')),
+                };
+                all.preempt = in_force.and_then(Preempt::of);
                 continue;
             }
             "cgroup_mode" => {

@@ -117,7 +117,7 @@ impl Free<'_> {
             let (number, set) =
                 same.ok_or_else(|| RunError::Threads(format!("{}/{}", made.vm, made.vcpu)))?;
             let group = set.group.map_or(Membership::Root, Membership::Of);
-            let config = ThreadConfig { group, class: set.class, nice: set.nice };
+            let config = ThreadConfig { group, class: set.class, nice: set.nice, ..ThreadConfig::default() };
             let v =
                 add(config, Player::new(demand.steps.clone(), Noise::of(variant, place, overheads.timer)));
             vcpu_of.insert(thread, v);
@@ -203,6 +203,7 @@ fn params(setting: &Setup, resched: Span, hz: i64) -> Params {
         ("min_granularity_us", us(tunables.min_granularity)),
         ("wakeup_granularity_us", us(tunables.wakeup_granularity)),
         ("base_slice_us", us(tunables.base_slice)),
+        ("preempt", setting.preempt()),
     ];
     let given = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
     given.fold(Params::new(), |params, (name, value)| params.with(name, value))

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use vcpulab_host::{DomId, GroupConfig, GroupId, Membership, Table, ThreadConfig};
+use vcpulab_host::{DomId, GroupConfig, GroupId, Membership, Table, ThreadConfig, ThreadMode};
 use vcpulab_sched::Part;
 use vcpulab_spec::{
     CgroupSpec, DomainSpec, Guest, KvmSpec, ROOT, SLICES, ServiceThread, Spec, ThreadKind, ThreadsSpec,
@@ -128,7 +128,7 @@ fn daemon(tree: &mut Tree<'_>, d: DomId, domain: &DomainSpec, its: &ThreadsSpec)
 }
 
 fn thread(group: GroupId, its: &ThreadsSpec) -> ThreadConfig {
-    ThreadConfig { group: Membership::Of(group), class: its.class, nice: its.nice }
+    ThreadConfig { class: its.class, nice: its.nice, ..in_group(group) }
 }
 
 /// A thread that serves a VM: of the usual class, whatever those of its vCPUs are.
@@ -138,6 +138,11 @@ fn service(thread: &ServiceThread, serving: &Table<DomId, Option<Serving>>) -> T
         ThreadKind::Vhost | ThreadKind::Emulator => groups.emulator,
         ThreadKind::IoThread => groups.iothread,
     };
+    let mode = if thread.kind == ThreadKind::Vhost { ThreadMode::Kernel } else { ThreadMode::User };
+    ThreadConfig { mode, ..in_group(group) }
+}
+
+fn in_group(group: GroupId) -> ThreadConfig {
     ThreadConfig { group: Membership::Of(group), ..ThreadConfig::default() }
 }
 
@@ -203,6 +208,12 @@ mod tests {
         let how = |d: u32| (threads[DomId(d)][0].class, threads[DomId(d)][0].nice);
         let hows = [0, 1, 3].map(how);
         assert_eq!(hows, [(Class::Other, 5), (Class::RoundRobin(7), 0), (Class::Other, 0)]);
+        let modes: Vec<_> = threads[DomId(3)].iter().map(|thread| thread.mode).collect();
+        assert_eq!(
+            modes,
+            [ThreadMode::Kernel, ThreadMode::User, ThreadMode::User],
+            "vhost stays in the kernel"
+        );
     }
 
     #[test]

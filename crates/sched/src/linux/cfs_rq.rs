@@ -1,7 +1,7 @@
 //! Scheduling entities (`sched_entity`) and the queues on which they compete (`cfs_rq`): a tree of control groups, with a queue
 //! for each group and CPU.
 
-use vcpulab_host::{Class, GroupId, PcpuId, Span, Time};
+use vcpulab_host::{Class, GroupId, PcpuId, Span, ThreadMode, Time};
 
 use super::load_weight::LoadWeight;
 use super::pelt::PeltAverage;
@@ -68,6 +68,8 @@ pub struct CfsRq<Y> {
     pub nr_running: u32,
     /// Number of tasks on the queue and below it.
     pub h_nr_running: u32,
+    /// Number of those tasks whose dequeue is delayed; counted in a flat hierarchy.
+    pub h_nr_delayed: u32,
     /// Sum of the queued weights.
     pub load: u64,
     /// Buddies: entities to be preferred (`next`, `last`), and to be passed over (`skip`).
@@ -88,7 +90,7 @@ pub struct CfsRq<Y> {
     /// Fraction of `load_avg` that the group's load includes.
     pub tg_load_avg_contrib: u64,
     pub last_update_tg_load_avg: Time,
-    /// PELT average of the number of tasks on the queue and below it, in 1024ths.
+    /// PELT average of the number of runnable tasks on the queue and below it, in 1024ths.
     pub runnable_avg: PeltAverage,
     /// Fraction of `runnable_avg` that the group's average includes.
     pub tg_runnable_contrib: u64,
@@ -107,6 +109,7 @@ impl<Y: Default> CfsRq<Y> {
             curr: None,
             nr_running: 0,
             h_nr_running: 0,
+            h_nr_delayed: 0,
             load: 0,
             next: None,
             last: None,
@@ -132,6 +135,7 @@ pub struct Task {
     pub entity: EntityId,
     pub group: Option<GroupId>,
     pub class: Class,
+    pub mode: ThreadMode,
     /// Whether the task has left its queue because of a limit, and waits in `CfsRq::throttled_limbo`.
     pub throttled: bool,
 }

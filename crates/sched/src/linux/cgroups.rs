@@ -1,7 +1,7 @@
 //! Control groups of domains: those of the host's configuration, and a group for each domain without any.
 
 use vcpulab_host::{
-    DomId, GroupConfig, GroupId, Membership, Params, PolicyContext, Rejected, Table, Throttling, VcpuId,
+    DomId, GroupConfig, GroupId, Membership, Params, PolicyContext, Rejected, Span, Table, Throttling, VcpuId,
 };
 
 use super::hierarchy::{Fair, Flavor};
@@ -115,6 +115,11 @@ impl Cgroups {
                 domain.vcpus.get(number).copied().or(domain.groups.first().map(|&(group, _)| group))
             }
         }
+    }
+
+    /// Length of the requests of a domain's threads; `None`: the kernel's.
+    pub fn slice_of(&self, d: DomId) -> Option<Span> {
+        self.domains.get(d)?.controls?.slice
     }
 
     /// Whether a thread is a vCPU of a guest, rather than another thread of the host.

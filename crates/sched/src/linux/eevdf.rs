@@ -7,6 +7,7 @@ use super::cfs_rq::{CfsRqId, Entity, EntityId, Task, TaskId, vruntime_diff};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
 use super::load_weight::{LoadWeight, NICE_0_SHIFT, div_delta_fair, ns};
 use super::newidle::BalanceRules;
+use super::preempt::PreemptModels;
 use super::realtime::RtRule;
 use super::task_group::{GroupWidth, ONE_TASK, Throttle};
 
@@ -30,7 +31,8 @@ pub struct Rules {
     pub protection: Protection,
     /// Whether the `next` buddy is picked (`PICK_BUDDY`). `false`: a directed yield does not choose the next thread.
     pub pick_buddy: bool,
-    /// Whether a waking entity does not preempt while its queue has an eligible `next` buddy.
+    /// Whether a waking entity does not preempt while its queue has an eligible `next` buddy, and limits the protection of the current
+    /// entity to the shortest slice on the queue, whatever its own slice.
     pub buddy_before_wakeup: bool,
     /// Effect of `sched_yield`.
     pub sched_yield: SchedYield,
@@ -38,6 +40,8 @@ pub struct Rules {
     pub reweight: Reweight,
     /// The rule that leaves fair threads time beside real-time threads.
     pub rt_rule: RtRule,
+    /// Preemption models that the kernel has.
+    pub preempt: PreemptModels,
     /// Whether a timer ends requests (`HRTICK`). `false`: ticks and other events notice the end.
     pub hrtick: bool,
     /// Tasks that stop where a limit is used up, and the time at which they stop.
@@ -84,8 +88,8 @@ pub enum Protection {
     UntilDeadline,
     /// The entity is protected until its request is used up; after that, it is preempted when it is no longer eligible.
     UntilDeadlineThenWhileEligible,
-    /// The entity is protected until its virtual run time reaches a point; after that, each charge asks for a decision.
-    /// (All slices are of one length, so the point is the deadline.)
+    /// The entity is protected until its virtual run time reaches a point, the deadline unless another entity has a shorter slice;
+    /// after that, each charge asks for a decision.
     UntilVirtualTime,
 }
 
@@ -125,6 +129,7 @@ impl Rules {
         reweight: Reweight::ScaledUnlimited,
         rt_rule: RtRule::Throttling,
         balance: BalanceRules::OLDEST,
+        preempt: PreemptModels::WITHOUT_LAZY,
         ..Rules::V6_12
     };
 
@@ -141,6 +146,7 @@ impl Rules {
         sched_yield: SchedYield::ForfeitsRequest,
         reweight: Reweight::Scaled,
         rt_rule: RtRule::FairServer,
+        preempt: PreemptModels::WITH_LAZY,
         hrtick: false,
         throttle: Throttle::Queue,
         flat: false,
@@ -152,6 +158,7 @@ impl Rules {
         protection: Protection::UntilVirtualTime,
         reweight: Reweight::Placed { protection: false },
         balance: BalanceRules::V6_17,
+        preempt: PreemptModels::LAZY_BY_DEFAULT,
         ..Rules::V6_12
     };
 
@@ -163,6 +170,7 @@ impl Rules {
         lag_limit: LagLimit::SliceAndTick,
         buddy_before_wakeup: true,
         reweight: Reweight::Placed { protection: true },
+        preempt: PreemptModels::FULL_OR_LAZY,
         ..Rules::V6_18
     };
 
@@ -193,7 +201,7 @@ impl Rules {
 pub struct Eevdf {
     /// Rules of the release.
     pub rules: Rules,
-    /// Length of every request (`base_slice`).
+    /// Length of the requests of tasks without an own slice (`base_slice`).
     pub base_slice: Span,
     /// Weight of a group on several CPUs, from 7.3 on.
     pub cgroup_mode: CgroupMode,
@@ -241,6 +249,8 @@ pub struct Request {
     pub(super) sched_delayed: bool,
     /// Effective weight of a task on a flat queue.
     pub(super) weight: u64,
+    /// Length of the entity's requests; `None`: the base slice.
+    pub(super) slice: Option<Span>,
 }
 
 /// The sums behind a queue's average virtual run time: the state that EEVDF keeps for each queue.
@@ -344,14 +354,14 @@ impl Fair<Eevdf> {
     }
 
     /// The current entity of a queue, if it is queued: the running task on a flat queue.
-    fn competing_curr(&self, q: CfsRqId) -> Option<EntityId> {
+    pub(super) fn competing_curr(&self, q: CfsRqId) -> Option<EntityId> {
         let cfs_rq = &self.cfs_rqs[q];
         let current = if self.is_flat() { cfs_rq.policy.curr } else { cfs_rq.curr };
         current.filter(|&e| self.entities[e].on_rq)
     }
 
     /// The queue on which an entity competes.
-    fn competes_on(&self, e: EntityId) -> CfsRqId {
+    pub(super) fn competes_on(&self, e: EntityId) -> CfsRqId {
         if self.is_flat() { self.root_of(e) } else { self.entities[e].cfs_rq }
     }
 
@@ -391,29 +401,38 @@ impl Fair<Eevdf> {
         i128::from(sum_w_vruntime) >= i128::from(behind) * i128::from(sum_weight)
     }
 
-    pub(super) fn slice(&self) -> u64 {
-        ns(self.flavor.base_slice)
-    }
-
-    /// Limit of the lag, positive or negative, with which an entity of the weight of nice 0 may leave its queue.
-    fn lag_limit(&self) -> Span {
-        let slice = self.flavor.base_slice;
+    /// Limit of the lag, positive or negative, with which an entity may leave its queue, by a slice.
+    fn lag_limit(&self, slice: Span) -> Span {
         match self.flavor.rules.lag_limit {
             LagLimit::TwoSlicesOrTick => (2 * slice).max(self.settings.tick),
             LagLimit::SliceAndTick => slice + self.settings.tick,
         }
     }
 
+    /// Limit of the lag of an entity, in time that it runs.
+    pub(super) fn lag_limit_of(&self, e: EntityId) -> Span {
+        self.lag_limit(match self.flavor.rules.lag_limit {
+            LagLimit::TwoSlicesOrTick => self.slice(e),
+            LagLimit::SliceAndTick => self.max_slice(self.competes_on(e)),
+        })
+    }
+
+    /// Weighted average of the virtual run times of a queue's entities, without the current one.
+    pub(super) fn avg_of_others(&self, q: CfsRqId) -> u64 {
+        let AvgVruntime { zero_vruntime, sum_w_vruntime, sum_weight, .. } = self.cfs_rqs[q].policy;
+        zero_vruntime.wrapping_add_signed(sum_w_vruntime.div_euclid(sum_weight.max(1)))
+    }
+
     /// Lag of an entity, in virtual time and within the limits; positive: the entity got less than its share.
     pub(super) fn entity_lag(&mut self, e: EntityId) -> i64 {
         let avg_vruntime = self.avg_vruntime(self.competes_on(e));
-        let limit = self.calc_delta_fair(e, ns(self.lag_limit())).cast_signed();
+        let limit = self.calc_delta_fair(e, ns(self.lag_limit_of(e))).cast_signed();
         vruntime_diff(avg_vruntime, self.entities[e].vruntime).clamp(-limit, limit)
     }
 
     /// Deadline of a request that an entity makes now.
     fn next_deadline(&self, e: EntityId) -> u64 {
-        self.entities[e].vruntime.wrapping_add(self.calc_delta_fair(e, self.slice()))
+        self.entities[e].vruntime.wrapping_add(self.virtual_slice(e, self.slice(e)))
     }
 
     /// Sets the virtual run time and the deadline of an entity that is about to be queued, by its lag.
@@ -515,8 +534,8 @@ impl Fair<Eevdf> {
         }
     }
 
-    /// The eligible entity with the earliest deadline.
-    fn pick_eevdf(&self, q: CfsRqId) -> EntityId {
+    /// The eligible entity with the earliest deadline; the current one if it is eligible and `protects` its request.
+    pub(super) fn pick_eevdf(&self, q: CfsRqId, protects: bool) -> EntityId {
         let cfs_rq = &self.cfs_rqs[q];
         let current = self.competing_curr(q);
         if self.competitors(q) == 1 {
@@ -525,7 +544,7 @@ impl Fair<Eevdf> {
         let sums = self.sums_with_curr(q);
         let eligible = |&e: &EntityId| self.vruntime_eligible(q, sums, self.entities[e].vruntime);
         let current = current.filter(eligible);
-        if let Some(e) = current.filter(|&e| self.flavor.is_protected(&self.entities[e])) {
+        if let Some(e) = current.filter(|&e| protects && self.flavor.is_protected(&self.entities[e])) {
             return e;
         }
         let earliest = cfs_rq.timeline.iter().copied().find(eligible);
@@ -556,7 +575,7 @@ impl Flavor for Eevdf {
     }
 
     fn lag_limit(fair: &Fair<Self>) -> Span {
-        fair.lag_limit()
+        fair.lag_limit(fair.flavor.base_slice)
     }
 
     fn set_vlag(entity: &mut Entity<Request>, lag: Span) {
@@ -653,6 +672,7 @@ impl Flavor for Eevdf {
         let q = fair.competes_on(e);
         if fair.is_flat() {
             fair.update_running(fair.cpu_of(e), now);
+            fair.count_delayed(e, now, false);
         } else if fair.flavor.rules.requeue_charges {
             Self::update_curr(fair, q, now);
         }
@@ -680,11 +700,19 @@ impl Flavor for Eevdf {
 
     fn pick_next_entity(fair: &mut Fair<Self>, q: CfsRqId) -> EntityId {
         let next = fair.cfs_rqs[q].next.filter(|_| fair.flavor.rules.pick_buddy);
-        next.filter(|&next| fair.entity_eligible(next)).unwrap_or_else(|| fair.pick_eevdf(q))
+        next.filter(|&next| fair.entity_eligible(next)).unwrap_or_else(|| fair.pick_eevdf(q, true))
     }
 
-    fn protect_slice(entity: &mut Entity<Request>) {
-        entity.policy.vprot = entity.policy.deadline;
+    fn protect_slice(fair: &mut Fair<Self>, e: EntityId) {
+        fair.set_protect_slice(e);
+    }
+
+    fn set_slice(entity: &mut Entity<Request>, slice: Option<Span>) {
+        entity.policy.slice = slice;
+    }
+
+    fn update_group_slice(fair: &mut Fair<Self>, e: EntityId) {
+        fair.update_group_slice(e);
     }
 
     /// No test: charging has raised the flag, if there is a reason.
@@ -711,12 +739,31 @@ impl Flavor for Eevdf {
         if next.is_some_and(|next| next != woken && fair.entity_eligible(next)) {
             return false;
         }
-        // Requests are all of one length: none is preempted for a shorter one.
+        let rules = fair.flavor.rules;
+        let shorter = fair.slice(woken) < fair.slice(current);
+        let by_point = rules.protection == Protection::UntilVirtualTime;
+        if shorter && !by_point && fair.entity_eligible(woken) {
+            let [own, other] = [current, woken].map(|e| fair.entities[e].policy.deadline);
+            if vruntime_diff(other, own) < 0 || !fair.entity_eligible(current) {
+                fair.flavor.end_protection(&mut fair.entities[current]);
+            }
+        }
         loop {
-            let best = fair.pick_eevdf(q);
-            let finishes = fair.flavor.rules.delayed_dequeue == DelayedDequeue::LagNeverFalls;
+            let best = fair.pick_eevdf(q, !(shorter && by_point));
+            let finishes = rules.delayed_dequeue == DelayedDequeue::LagNeverFalls;
             if !finishes || best == woken || !fair.entities[best].policy.sched_delayed {
-                return best == woken;
+                let preempts = best == woken;
+                if preempts && shorter && by_point {
+                    fair.flavor.end_protection(&mut fair.entities[current]);
+                    if finishes {
+                        fair.cfs_rqs[q].next = None;
+                    }
+                } else if !preempts && by_point && (shorter || rules.buddy_before_wakeup) {
+                    let slice = fair.virtual_slice(current, fair.min_slice(q));
+                    let until = fair.entities[current].vruntime.wrapping_add(slice);
+                    fair.limit_protection(current, until);
+                }
+                return preempts;
             }
             let delayed = DequeueFlags { sleep: true, delayed: true, ..DequeueFlags::default() };
             fair.dequeue_task_or_group(best, now, delayed);
@@ -726,7 +773,7 @@ impl Flavor for Eevdf {
     fn yield_task(fair: &mut Fair<Self>, e: EntityId, _now: Time) {
         match fair.flavor.rules.sched_yield {
             SchedYield::MovesDeadline => {
-                let slice = fair.calc_delta_fair(e, fair.slice());
+                let slice = fair.virtual_slice(e, fair.slice(e));
                 let request = &mut fair.entities[e].policy;
                 request.deadline = request.deadline.wrapping_add(slice);
             }
@@ -945,7 +992,8 @@ mod tests {
     fn lags_are_limited_by_release() {
         let limit = |rules, us, hz: i64| {
             let settings = Settings { tick: Span::from_secs(1) / hz, ..Settings::DEFAULT };
-            Fair::new(Eevdf::with_base_slice(rules, Span::from_us(us)), 1, settings).lag_limit()
+            Fair::new(Eevdf::with_base_slice(rules, Span::from_us(us)), 1, settings)
+                .lag_limit(Span::from_us(us))
                 / Span::from_us(1)
         };
         let limits = |rules| [(700, 250), (2800, 250), (2800, 1000)].map(|(us, hz)| limit(rules, us, hz));

@@ -86,7 +86,11 @@ impl Fair<Eevdf> {
         if may_delay && !self.entity_eligible(task) {
             let request = &mut self.entities[task].policy;
             (request.vlag, request.sched_delayed) = (lag, true);
+            self.count_delayed(task, now, true);
             return;
+        }
+        if self.entities[task].policy.sched_delayed {
+            self.count_delayed(task, now, false);
         }
         let root = self.root_of(task);
         if self.cfs_rqs[root].policy.curr != Some(task) {
@@ -114,6 +118,18 @@ impl Fair<Eevdf> {
         if !flags.sleep {
             entity.policy.deadline = entity.policy.deadline.wrapping_sub(entity.vruntime);
             entity.policy.rel_deadline = true;
+        }
+    }
+
+    /// Counts a task whose dequeue is delayed in the groups around it, or no longer: it is not runnable.
+    pub(super) fn count_delayed(&mut self, task: EntityId, now: Time, delayed: bool) {
+        let mut up = Some(task);
+        while let Some(e) = up {
+            let q = self.entities[e].cfs_rq;
+            self.update_runnable_avg(q, now);
+            let count = &mut self.cfs_rqs[q].h_nr_delayed;
+            *count = if delayed { *count + 1 } else { *count - 1 };
+            up = self.parent_entity(e);
         }
     }
 
@@ -160,24 +176,32 @@ impl Fair<Eevdf> {
             Eevdf::update_curr(self, self.entities[e].cfs_rq, now);
             up = self.parent_entity(e);
         }
-        let preempts = idle != [false, true] && woken.class != Class::Batch && {
-            // Requests are all of one length: none is preempted for a shorter one.
-            self.pick_flat(now, cpu).is_some_and(|picked| self.tasks[picked].entity == waking)
-        };
+        let root = CfsRqId(cpu.0);
+        let competes = idle != [false, true] && woken.class != Class::Batch;
+        if competes && self.slice(waking) < self.slice(current) {
+            let preempts = self.pick_eevdf(root, false) == waking || self.entity_eligible(waking);
+            if preempts {
+                let buddy = self.cfs_rqs[root].next.filter(|&next| self.slice(next) < self.slice(waking));
+                if buddy.is_none() {
+                    self.set_next_buddy(waking);
+                }
+                self.flavor.end_protection(&mut self.entities[current]);
+                self.need_resched.insert(cpu);
+                return;
+            }
+        }
+        let preempts =
+            competes && self.pick_flat(now, cpu).is_some_and(|picked| self.tasks[picked].entity == waking);
         if preempts {
             self.flavor.end_protection(&mut self.entities[current]);
             self.need_resched.insert(cpu);
             return;
         }
-        let avg_vruntime = self.avg_vruntime(CfsRqId(cpu.0));
-        let slice = self.calc_delta_fair(current, self.slice());
-        let entity = &mut self.entities[current];
-        let from =
-            if vruntime_diff(entity.vruntime, avg_vruntime) < 0 { entity.vruntime } else { avg_vruntime };
-        let until = from.wrapping_add(slice);
-        if vruntime_diff(until, entity.policy.vprot) < 0 {
-            entity.policy.vprot = until;
-        }
+        let avg_vruntime = self.avg_vruntime(root);
+        let slice = self.virtual_slice(current, self.min_slice(root));
+        let own = self.entities[current].vruntime;
+        let from = if vruntime_diff(own, avg_vruntime) < 0 { own } else { avg_vruntime };
+        self.limit_protection(current, from.wrapping_add(slice));
     }
 
     /// Puts an entity of the running task back: the task returns to the root queue, if it is queued.
@@ -196,7 +220,7 @@ impl Fair<Eevdf> {
         let root = self.root_of(task);
         self.cfs_rqs[root].policy.curr = Some(task);
         self.update_effective_weight(task);
-        Eevdf::protect_slice(&mut self.entities[task]);
+        self.set_protect_slice(task);
     }
 
     /// Completes a tick: the effective weight of the running task.
@@ -204,5 +228,49 @@ impl Fair<Eevdf> {
         if let Some(e) = self.cfs_rqs[CfsRqId(cpu.0)].policy.curr {
             self.update_effective_weight(e);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vcpulab_host::{GroupConfig, Span};
+
+    use super::super::eevdf::Rules;
+    use super::super::hierarchy::Settings;
+    use super::*;
+
+    const CPU: PcpuId = PcpuId(0);
+
+    fn at(us: i64) -> Time {
+        Time::ZERO + Span::from_us(us)
+    }
+
+    /// A task of a group waits for 100 ms, runs, and blocks ahead of its share. For the next 64 ms it competes and is not runnable: the
+    /// group's average falls to a quarter. It rises again once the task has woken.
+    #[test]
+    fn a_delayed_task_is_not_runnable() {
+        let eevdf = Eevdf::with_base_slice(Rules::V7_3, Span::from_us(700));
+        let mut fair = Fair::new(eevdf, 2, Settings::DEFAULT);
+        let group = fair.add_group(&GroupConfig::NEW);
+        let task = fair.add_task(CPU, Some(group), Class::Other, 0);
+        let hog = fair.add_task(CPU, None, Class::Other, 0);
+        fair.wake(at(0), CPU, hog);
+        fair.wake(at(0), CPU, task);
+        fair.set_next_task(at(100_000), CPU, Some(task));
+        fair.task_tick(at(100_300), CPU);
+        fair.block(at(100_600), CPU);
+        assert!(fair.is_delayed(task));
+        let q = fair.entities[fair.tasks[task].entity].cfs_rq;
+        let average = |fair: &mut Fair<Eevdf>, us| {
+            fair.update_runnable_avg(q, at(us));
+            fair.cfs_rqs[q].runnable_avg.whole()
+        };
+        let blocked = average(&mut fair, 100_600);
+        assert!((850..950).contains(&blocked), "{blocked}");
+        let later = average(&mut fair, 100_600 + 67_109);
+        assert!((blocked / 4 - 2..=blocked / 4 + 2).contains(&later), "{later} of {blocked}");
+        fair.wake(at(170_000), CPU, task);
+        assert!(average(&mut fair, 250_000) > 2 * later);
+        assert_eq!(fair.cfs_rqs[q].h_nr_delayed, 0);
     }
 }

@@ -1,6 +1,6 @@
 //! The fair class: walks along the hierarchy of groups that an event makes, from a task's queue up to the root.
 
-use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, Time};
+use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, ThreadMode, Time};
 
 use super::cfs_rq::{CfsRq, CfsRqId, Entity, EntityId, Kind, Task, TaskId};
 use super::task_group::{GroupWidth, IdlePeriod, ONE_TASK, TaskGroup, Throttle};
@@ -77,7 +77,11 @@ pub trait Flavor: Clone {
     /// The entity that should run next; its dequeue may be delayed.
     fn pick_next_entity(fair: &mut Fair<Self>, q: CfsRqId) -> EntityId;
     /// Protects an entity that becomes current from preemption (`RUN_TO_PARITY`).
-    fn protect_slice(_entity: &mut Entity<Self::Entity>) {}
+    fn protect_slice(_fair: &mut Fair<Self>, _e: EntityId) {}
+    /// Sets the length of an entity's requests; `None`: the kernel's.
+    fn set_slice(_entity: &mut Entity<Self::Entity>, _slice: Option<Span>) {}
+    /// Updates the slice of a group's entity, after an entity joined or left the group's queue.
+    fn update_group_slice(_fair: &mut Fair<Self>, _e: EntityId) {}
     /// Tests at a tick whether the current entity should be preempted, after the queue was charged.
     fn entity_tick(fair: &mut Fair<Self>, e: EntityId);
     /// Whether a task that woke should preempt the running task. Arguments: the running task first, and the entities of
@@ -178,6 +182,8 @@ pub struct Fair<F: Flavor> {
     pub(super) online: u32,
     /// Whether a task or group is or was idle (`SCHED_IDLE`, `cpu.idle`).
     pub(super) any_idle: bool,
+    /// Whether a task has or had a slice of its own.
+    pub(super) own_slices: bool,
     /// Queues of each CPU whose load their groups include.
     pub(super) leaf_cfs_rqs: Table<PcpuId, Vec<CfsRqId>>,
     /// CPUs whose running task leaves its queue when it returns to user mode.
@@ -208,6 +214,7 @@ impl<F: Flavor> Fair<F> {
             smp: cpus > 1,
             online: cpus,
             any_idle: false,
+            own_slices: false,
             leaf_cfs_rqs: Table::filled(cpus as usize, Vec::new()),
             throttle_work: CpuMask::EMPTY,
             changed_timers: Vec::new(),
@@ -264,7 +271,12 @@ impl<F: Flavor> Fair<F> {
         let weight = LoadWeight::of_task(class, nice);
         self.any_idle |= class == Class::Idle;
         let entity = self.add_entity(Kind::Task(task), cfs_rq, weight, class == Class::Idle);
-        self.tasks.push(Task { entity, group, class, throttled: false })
+        self.tasks.push(Task { entity, group, class, mode: ThreadMode::User, throttled: false })
+    }
+
+    /// Sets the mode in which a task executes.
+    pub fn set_mode(&mut self, task: TaskId, mode: ThreadMode) {
+        self.tasks[task].mode = mode;
     }
 
     /// Makes a task that has ended new: blocked, on this CPU.
@@ -620,6 +632,9 @@ impl<F: Flavor> Fair<F> {
         let mut enqueues = true;
         while let Some(e) = up {
             enqueues = enqueues && !self.entities[e].on_rq;
+            if e != first {
+                F::update_group_slice(self, e);
+            }
             if enqueues {
                 let is_first = e == first;
                 F::enqueue_entity(self, e, now, wakeup || !is_first, moved && is_first);
@@ -655,6 +670,9 @@ impl<F: Flavor> Fair<F> {
             if flags.throttled && !self.entities[e].on_rq {
                 return;
             }
+            if e != first {
+                F::update_group_slice(self, e);
+            }
             let sleep = flags.sleep || e != first;
             let delayed =
                 (flags.delayed && e == first) || (flags.throttled && F::sched_delayed(&self.entities[e]));
@@ -684,6 +702,7 @@ impl<F: Flavor> Fair<F> {
             if flags.throttled && !self.entities[e].on_rq {
                 return;
             }
+            F::update_group_slice(self, e);
             self.update_cfs_group(e, now);
             let q = self.entities[e].cfs_rq;
             self.cfs_rqs[q].h_nr_running -= tasks;

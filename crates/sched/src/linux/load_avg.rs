@@ -36,7 +36,8 @@ impl<F: Flavor> Fair<F> {
         let of_group = q.index() >= self.curr.len();
         if self.smp && of_group && self.flavor.counts_runnable() {
             let cfs_rq = &mut self.cfs_rqs[q];
-            cfs_rq.runnable_avg.update(now, u64::from(cfs_rq.h_nr_running) * ONE_TASK);
+            let runnable = cfs_rq.h_nr_running - cfs_rq.h_nr_delayed;
+            cfs_rq.runnable_avg.update(now, u64::from(runnable) * ONE_TASK);
         }
     }
 

@@ -17,6 +17,7 @@
 //! | `flat` | one queue for each CPU (7.3): effective weights |
 //! | `throttle` | `throttle_cfs_rq`, `unthrottle_cfs_rq`, `tg_throttle_down`, `tg_unthrottle_up`, `throttled_limbo` |
 //! | `hrtick` | `hrtick_start_fair`, `hrtick_update`, `hrtick_clear` |
+//! | `slices` | `sched_entity.slice`, `custom_slice`, `cfs_rq_min_slice`, `set_protect_slice`, `update_protect_slice` |
 //! | `timeline` | `set_next_buddy`, `clear_buddies`, `account_entity_enqueue` |
 //! | `task_group`, `bandwidth` | `task_group`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `distribute_cfs_runtime` |
 //! | `load_weight` | `load_weight`, `sched_prio_to_weight`, `calc_delta_fair` |
@@ -26,6 +27,7 @@
 //! | `llc_balancing` | cache-aware balancing (7.2): the preferred cache of a process |
 //! | `policy`, `timers`, `realtime` | the scheduler of a host, with its ticks, decisions and refills; `SCHED_FIFO`, `SCHED_RR` |
 //! | `rt_bandwidth`, `fair_server` | `rt_rq`, `update_curr_rt`, `do_sched_rt_period_timer`; `rq->fair_server`, `dl_server_update` |
+//! | `preempt` | `sched_dynamic_mode`, `TIF_NEED_RESCHED_LAZY` |
 //! | `releases` | rules by release of the kernel: `cfs::Rules`, `eevdf::Rules` |
 //! | `cgroups`, `params` | libvirt's control groups of a domain; tunables, and files and commands that set them |
 //!
@@ -33,7 +35,7 @@
 //!
 //! | kernel | here |
 //! |---|---|
-//! | `slice` | EEVDF: `Eevdf::base_slice`; CFS: `Fair::<Cfs>::sched_slice` |
+//! | `slice` | EEVDF: `Fair::<Eevdf>::slice`; CFS: `Fair::<Cfs>::sched_slice` |
 //! | `lag` | `Fair::<Eevdf>::entity_lag`, kept in `Request::vlag`; limit: `lag_limit` |
 //! | `RUN_TO_PARITY` | `Flavor::protect_slice`, `eevdf::Protection` |
 //! | `tasks_timeline`, a red-black tree | `CfsRq::timeline`, a sorted list |
@@ -70,12 +72,14 @@ mod params;
 mod pelt;
 mod pick_next_task;
 mod policy;
+mod preempt;
 mod rank;
 mod realtime;
 mod releases;
 mod rt_bandwidth;
 mod sched_domains;
 mod select_cpu;
+mod slices;
 mod task_group;
 mod throttle;
 mod timeline;
@@ -91,5 +95,6 @@ pub use eevdf::Eevdf;
 pub use hierarchy::{Fair, Flavor, Settings};
 pub use params::{GroupFiles, Tuned, limited_part};
 pub use policy::Linux;
+pub use preempt::Preempt;
 pub use releases::{Evidence, KernelFacts, KernelRelease, KernelRules};
 pub use task_group::Bandwidth;

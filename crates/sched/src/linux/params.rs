@@ -5,6 +5,7 @@ use vcpulab_host::{GroupConfig, Params, Scope, Span};
 use super::eevdf::CgroupMode;
 use super::idle_scan::SelectCpu;
 use super::newidle::BalanceRules;
+use super::preempt::{Preempt, PreemptModels};
 use super::realtime::RtRule;
 use super::task_group::Bandwidth;
 use super::{Cfs, Eevdf, Flavor, Settings, cfs, eevdf};
@@ -51,6 +52,9 @@ pub trait Tuned: Flavor + 'static {
 
     /// The rule that leaves fair threads time beside real-time threads.
     fn rt_rule(rules: Self::Rules) -> RtRule;
+
+    /// The preemption models of the kernel.
+    fn preempt_models(rules: Self::Rules) -> PreemptModels;
 
     /// The tunables on a host with this number of CPUs: given values, else the kernel's defaults.
     fn new(rules: Self::Rules, given: &Params, cpus: u32) -> Self;
@@ -117,6 +121,20 @@ const BASE_SLICE: ParamSpec = global(
     BY_CPUS,
     "The length of each thread's requests (-1: 0.7 ms, in 6.6 0.75 ms, times 2 from 2 CPUs on, 3 from 4, 4 from 8).",
 );
+/// The parameter for one of these preemption models.
+const fn preempt(models: PreemptModels) -> ParamSpec {
+    global(
+        PREEMPT,
+        "",
+        ParamKind::Choice(models.names()),
+        models.default(),
+        "Preemption model of the kernel: under lazy the thread that runs keeps the CPU for `resched_ns` after a wake-up that preempts it, \
+         and in the kernel until the next tick; under the others the decision is taken at the wake-up.",
+    )
+}
+const PREEMPT: &str = "preempt";
+/// The file that sets the preemption model.
+const PREEMPT_FILE: &str = "/sys/kernel/debug/sched/preempt";
 const CGROUP_MODE: ParamSpec = global(
     "cgroup_mode",
     "",
@@ -205,6 +223,14 @@ const WEIGHT: ParamSpec = domain(
     100,
     "Share of CPU time under contention, relative to what its control group is beside (cpu.weight).",
 );
+const SLICE: ParamSpec = domain(
+    "slice_us",
+    Role::Plain,
+    "us",
+    ParamKind::Int { min: 100, max: 100_000, also: &[BY_CPUS] },
+    BY_CPUS,
+    "The length of the requests of its vCPUs, or of a daemon's threads (sched_setattr; -1: `base_slice_us`).",
+);
 const IDLE: ParamSpec = domain(
     "idle",
     Role::GroupIdle,
@@ -276,6 +302,8 @@ const LIMITS: [LimitParams; 4] = [WHOLE, VCPU, EMULATOR, IO_THREAD];
 pub struct Controls {
     pub weight: u32,
     pub idle: bool,
+    /// Length of the requests of the domain's threads; `None`: the kernel's.
+    pub slice: Option<Span>,
     /// Limits of the domain's parts, in the order of [`LIMITS`].
     limits: [Limits; 4],
 }
@@ -292,7 +320,8 @@ impl Controls {
     pub fn new(groups: impl Iterator<Item = (Part, GroupConfig)>) -> Self {
         let GroupConfig { period, .. } = GroupConfig::NEW;
         let none = Limits { quota: None, period, burst: Span::ZERO };
-        let mut controls = Controls { weight: GroupConfig::NEW.weight, idle: false, limits: [none; 4] };
+        let mut controls =
+            Controls { weight: GroupConfig::NEW.weight, idle: false, slice: None, limits: [none; 4] };
         for (part, GroupConfig { weight, quota, period, burst, idle, .. }) in groups {
             if part == Part::Whole {
                 (controls.weight, controls.idle) = (weight, idle);
@@ -312,6 +341,9 @@ impl Controls {
             self.weight = u32::try_from(weight).map_err(refusal)?;
         }
         self.idle = params.int(IDLE.name).map_or(self.idle, |idle| idle != 0);
+        if let Some(slice) = params.int(SLICE.name) {
+            self.slice = Some(slice).filter(|&us| us != BY_CPUS).map(|us| US.saturating_mul(us));
+        }
         for (limits, LimitParams { quota, period, burst, .. }) in self.limits.iter_mut().zip(&LIMITS) {
             let us = |spec: &ParamSpec| params.int(spec.name).map(|us| US.saturating_mul(us));
             if let Some(quota) = us(quota) {
@@ -376,6 +408,11 @@ pub fn check_rt_limit(params: &Params) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// The preemption model among those of a kernel.
+pub fn preempt_model(models: PreemptModels, given: &Params) -> Preempt {
+    models.at(preempt(models).number_in(given))
 }
 
 /// The limit of real-time threads under a rule: its runtime (`None`: no limit) and its period.
@@ -466,22 +503,23 @@ fn tunable(given: &Params, spec: &ParamSpec, own: Span) -> Span {
 }
 
 /// A generation of one of the policies, with the tunables in which generations differ and the files or sysctls that set them.
-/// `idle`, `burst`: the parameters for `cpu.idle` and `cpu.max.burst`, if the kernel has these files.
+/// `preempt`: the preemption models, and the file that sets one if there is such a file. `slice`: the parameter for own slices,
+/// `idle`, `burst`: the parameters for `cpu.idle` and `cpu.max.burst`, if the kernel has them.
 ///
 /// Parameters of a domain are set by libvirt or by files of control groups. (`hz` is chosen when a kernel is built;
 /// `resched_ns` is the duration of the kernel's code.)
 macro_rules! generation {
     (
-        $name:literal, since $since:expr,
-        idle [$($idle:expr)?], burst [$($burst:expr)?],
+        $name:literal, since $since:expr, preempt $preempt:ident [$($preempt_file:expr)?],
+        slice [$($slice:expr)?], idle [$($idle:expr)?], burst [$($burst:expr)?],
         $($tunable:expr => $set:literal),*
     ) => {
         Generation {
             name: $name,
             since: $since,
             params: &[
-                HZ, RESCHED, BANDWIDTH_SLICE, $($tunable,)*
-                WEIGHT, $($idle,)?
+                HZ, RESCHED, preempt(PreemptModels::$preempt), BANDWIDTH_SLICE, $($tunable,)*
+                WEIGHT, $($idle,)? $($slice,)?
                 WHOLE.quota, WHOLE.period, $($burst,)? VCPU.quota, VCPU.period, EMULATOR.quota, EMULATOR.period,
                 IO_THREAD.quota, IO_THREAD.period,
             ],
@@ -489,10 +527,12 @@ macro_rules! generation {
             hard_affinity: true,
             toolstack: Toolstack {
                 set: &[
+                    $((PREEMPT, Set::Host($preempt_file)),)?
                     $(($tunable.name, Set::Host($set)),)*
                     (BANDWIDTH_SLICE.name, Set::Host("sysctl kernel.sched_cfs_bandwidth_slice_us=")),
                     (WEIGHT.name, Set::Host("virsh schedinfo DOM --set cpu_shares=")),
                     $(($idle.name, Set::Host("cpu.idle")),)?
+                    $(($slice.name, Set::Host("chrt --sched-runtime")),)?
                     $(($burst.name, Set::Host("cpu.max.burst")),)?
                     (WHOLE.quota.name, Set::Host("virsh schedinfo DOM --set global_quota=")),
                     (WHOLE.period.name, Set::Host("virsh schedinfo DOM --set global_period=")),
@@ -513,7 +553,7 @@ macro_rules! generation {
 macro_rules! cfs {
     ($name:literal, since $since:expr) => {
         generation!(
-            $name, since $since, idle [IDLE], burst [GLOBAL_BURST],
+            $name, since $since, preempt WITHOUT_LAZY [PREEMPT_FILE], slice [], idle [IDLE], burst [GLOBAL_BURST],
             MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
             LATENCY => "/sys/kernel/debug/sched/latency_ns",
             MIN_GRANULARITY => "/sys/kernel/debug/sched/min_granularity_ns",
@@ -526,7 +566,8 @@ macro_rules! cfs {
 
 /// CFS of 5.10, whose tunables are sysctls.
 const CFS_5_10: Generation = generation!(
-    "5.10", since &[("5.10", 0), ("5.11", 0), ("5.12", 0), ("5.13", 0)], idle [], burst [],
+    "5.10", since &[("5.10", 0), ("5.11", 0), ("5.12", 0), ("5.13", 0)], preempt WITHOUT_LAZY [], slice [],
+    idle [], burst [],
     MIGRATION_COST => "sysctl kernel.sched_migration_cost_ns=",
     LATENCY => "sysctl kernel.sched_latency_ns=",
     MIN_GRANULARITY => "sysctl kernel.sched_min_granularity_ns=",
@@ -545,22 +586,23 @@ const CFS_6_1: Generation = cfs!("6.1", since & [("6.1", 0), ("6.2", 0), ("6.3",
 
 /// A generation of EEVDF.
 macro_rules! eevdf {
-    ($name:literal, since $since:expr) => {
-        generation!(
-            $name, since $since, idle [IDLE], burst [GLOBAL_BURST],
-            MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
-            BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
-            FAIR_SERVER_RUNTIME => "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
-            FAIR_SERVER_PERIOD => "/sys/kernel/debug/sched/fair_server/cpu*/period"
-        )
-    };
     ($name:literal with throttling, since $since:expr) => {
         generation!(
-            $name, since $since, idle [IDLE], burst [GLOBAL_BURST],
+            $name, since $since, preempt WITHOUT_LAZY [PREEMPT_FILE], slice [], idle [IDLE], burst [GLOBAL_BURST],
             MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
             BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
             RT_RUNTIME => "sysctl kernel.sched_rt_runtime_us=",
             RT_PERIOD => "sysctl kernel.sched_rt_period_us="
+        )
+    };
+    ($name:literal, since $since:expr, preempt $preempt:ident $(, $own:expr => $own_file:literal)*) => {
+        generation!(
+            $name, since $since, preempt $preempt [PREEMPT_FILE], slice [SLICE], idle [IDLE], burst [GLOBAL_BURST],
+            MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
+            BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
+            $($own => $own_file,)*
+            FAIR_SERVER_RUNTIME => "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
+            FAIR_SERVER_PERIOD => "/sys/kernel/debug/sched/fair_server/cpu*/period"
         )
     };
 }
@@ -582,6 +624,10 @@ impl Tuned for Cfs {
 
     fn rt_rule(_rules: cfs::Rules) -> RtRule {
         RtRule::Throttling
+    }
+
+    fn preempt_models(_rules: cfs::Rules) -> PreemptModels {
+        PreemptModels::WITHOUT_LAZY
     }
 
     fn new(rules: cfs::Rules, given: &Params, cpus: u32) -> Self {
@@ -606,33 +652,25 @@ impl Tuned for Eevdf {
             eevdf::Rules::V6_6,
         ),
         (
-            eevdf!("6.12", since & [("6.12", 0), ("6.13", 0), ("6.14", 0), ("6.15", 0), ("6.16", 0)]),
+            eevdf!("6.12", since & [("6.12", 0), ("6.13", 0), ("6.14", 0), ("6.15", 0), ("6.16", 0)], preempt WITH_LAZY),
             eevdf::Rules::V6_12,
         ),
-        (eevdf!("6.17", since & [("6.17", 0)]), eevdf::Rules::V6_17),
-        (eevdf!("6.18", since & [("6.18", 0), ("6.19", 0)]), eevdf::Rules::V6_18),
-        (eevdf!("7.0", since & [("7.0", 0), ("6.19", 1)]), eevdf::Rules::V7_0),
-        (eevdf!("7.1", since & [("7.1", 0)]), eevdf::Rules::V7_1),
+        (eevdf!("6.17", since & [("6.17", 0)], preempt LAZY_BY_DEFAULT), eevdf::Rules::V6_17),
+        (eevdf!("6.18", since & [("6.18", 0), ("6.19", 0)], preempt LAZY_BY_DEFAULT), eevdf::Rules::V6_18),
+        (eevdf!("7.0", since & [("7.0", 0), ("6.19", 1)], preempt FULL_OR_LAZY), eevdf::Rules::V7_0),
+        (eevdf!("7.1", since & [("7.1", 0)], preempt FULL_OR_LAZY), eevdf::Rules::V7_1),
         (
-            generation!(
-                "7.2", since &[("7.2", 0)], idle [IDLE], burst [GLOBAL_BURST],
-                MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
-                BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
-                LLC_BALANCING => "/sys/kernel/debug/sched/llc_balancing/enabled",
-                FAIR_SERVER_RUNTIME => "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
-                FAIR_SERVER_PERIOD => "/sys/kernel/debug/sched/fair_server/cpu*/period"
+            eevdf!(
+                "7.2", since & [("7.2", 0)], preempt FULL_OR_LAZY,
+                LLC_BALANCING => "/sys/kernel/debug/sched/llc_balancing/enabled"
             ),
             eevdf::Rules::V7_2,
         ),
         (
-            generation!(
-                "7.3", since &[("7.3", 0)], idle [IDLE], burst [GLOBAL_BURST],
-                MIGRATION_COST => "/sys/kernel/debug/sched/migration_cost_ns",
-                BASE_SLICE => "/sys/kernel/debug/sched/base_slice_ns",
+            eevdf!(
+                "7.3", since & [("7.3", 0)], preempt FULL_OR_LAZY,
                 CGROUP_MODE => "/sys/kernel/debug/sched/cgroup_mode",
-                LLC_BALANCING => "/sys/kernel/debug/sched/llc_balancing/enabled",
-                FAIR_SERVER_RUNTIME => "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
-                FAIR_SERVER_PERIOD => "/sys/kernel/debug/sched/fair_server/cpu*/period"
+                LLC_BALANCING => "/sys/kernel/debug/sched/llc_balancing/enabled"
             ),
             eevdf::Rules::V7_3,
         ),
@@ -644,6 +682,10 @@ impl Tuned for Eevdf {
 
     fn rt_rule(rules: eevdf::Rules) -> RtRule {
         rules.rt_rule
+    }
+
+    fn preempt_models(rules: eevdf::Rules) -> PreemptModels {
+        rules.preempt
     }
 
     fn new(rules: eevdf::Rules, given: &Params, cpus: u32) -> Self {

@@ -200,9 +200,9 @@ impl<F: Flavor> Fair<F> {
         let entity = &mut self.entities[e];
         entity.exec_start = now;
         entity.prev_sum_exec_runtime = entity.sum_exec_runtime;
-        F::protect_slice(entity);
         let q = entity.cfs_rq;
         self.cfs_rqs[q].curr = Some(e);
+        F::protect_slice(self, e);
         if self.flavor.throttle() == Throttle::TaskWhenCharged {
             self.account_cfs_rq_runtime(q, now, 0);
         }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Class, CpuMask, Decision, DomId, HostRules, Params, PauseRule, PcpuId, Placement,
-    PolicyContext, Rejected, Scheduler, Slice, Span, Table, Time, VcpuId,
+    PolicyContext, Rejected, Scheduler, Slice, Span, Table, ThreadMode, Time, VcpuId,
 };
 
 use super::cfs_rq::TaskId;
@@ -19,6 +19,7 @@ use super::llc_balancing::LlcBalancing;
 use super::newidle::Dice;
 use super::params::{self, Common, Tuned};
 use super::pelt::PeltAverage;
+use super::preempt::Preempt;
 use super::rank::{self, FAIR, Rank, rank};
 use super::realtime::{self, RealTime, RtLimit, root_domain};
 use super::sched_domains::SchedDomains;
@@ -37,6 +38,7 @@ pub(super) struct Thread {
     /// Task of the fair class; `None`: the thread is of a real-time class.
     pub task: Option<TaskId>,
     pub class: Class,
+    pub mode: ThreadMode,
     pub rank: Rank,
     /// Whether the thread moves to another CPU when it leaves its queue.
     pub must_migrate: bool,
@@ -61,6 +63,7 @@ pub struct Linux<F: Tuned> {
     pub(super) rules: F::Rules,
     pub(super) fair: Fair<F>,
     pub(super) common: Common,
+    preempt: Preempt,
     /// Parameters of the scheduler itself that the scenario gives.
     given: Params,
     pub(super) threads: Table<VcpuId, Option<Thread>>,
@@ -86,6 +89,8 @@ pub struct Linux<F: Tuned> {
     pub(super) nohz_next_balance: Time,
     /// CPUs from which a decision has been requested: flagged CPUs, and CPUs whose thread a limit will stop.
     resched_requested: CpuMask,
+    /// Flagged CPUs whose thread gives way even in the kernel: a tick came after the flag, or another class raised it.
+    resched_in_kernel: CpuMask,
     /// CPUs whose thread returns to user mode, where a limit stops it.
     returning: CpuMask,
     timers: Timers,
@@ -106,6 +111,7 @@ impl<F: Tuned> Linux<F> {
             rules,
             fair: Fair::new(F::new(rules, &given, 1), 0, common.settings()),
             common,
+            preempt: params::preempt_model(F::preempt_models(rules), &given),
             given,
             threads: Table::new(),
             vcpus: Table::new(),
@@ -122,6 +128,7 @@ impl<F: Tuned> Linux<F> {
             last_blocked_load_update: Table::new(),
             nohz_next_balance: Time::ZERO,
             resched_requested: CpuMask::EMPTY,
+            resched_in_kernel: CpuMask::EMPTY,
             returning: CpuMask::EMPTY,
             timers: Timers::default(),
             tick_stopped: CpuMask::EMPTY,
@@ -181,9 +188,10 @@ impl<F: Tuned> Linux<F> {
             self.timers.set_hrtick(ctx, cpu, self.fair.hrtick_at(cpu));
         }
         for cpu in self.fair.resched_cpus().without(&self.resched_requested).iter() {
-            if ctx.is_idle(ctx.current(cpu)) {
+            let current = ctx.current(cpu);
+            if ctx.is_idle(current) {
                 self.resched_now(ctx, cpu);
-            } else {
+            } else if !self.continues_in_kernel(cpu, current) {
                 self.resched_requested.insert(cpu);
                 self.timers.set_resched(ctx, cpu, ctx.now() + self.common.resched);
             }
@@ -198,6 +206,21 @@ impl<F: Tuned> Linux<F> {
             let nohz_full = ctx.isolation().nohz_full.and(ctx.pcpus());
             nohz_full.iter().for_each(|cpu| self.update_tick_dependency(ctx, cpu));
         }
+    }
+
+    /// Whether the running thread of a flagged CPU continues to the next tick: it is in the kernel, and the flag is lazy.
+    fn continues_in_kernel(&self, cpu: PcpuId, current: VcpuId) -> bool {
+        let thread = self.thread(current);
+        self.preempt == Preempt::Lazy
+            && thread.mode == ThreadMode::Kernel
+            && thread.rank == FAIR
+            && !self.resched_in_kernel.contains(cpu)
+    }
+
+    /// Flags a CPU for a thread of another class than the fair one.
+    fn flag_for_another_class(&mut self, cpu: PcpuId) {
+        self.fair.set_need_resched(cpu, true);
+        self.resched_in_kernel.insert(cpu);
     }
 
     /// Handles the end of the time from a request for a decision to the decision, or to the return to user mode of a thread that
@@ -244,7 +267,7 @@ impl<F: Tuned> Linux<F> {
         }
         let rank = self.rank_on(ctx, cpu);
         if self.rt_limit.update(ctx.now(), cpu, rank, self.fair.h_nr_running(cpu)) {
-            self.fair.set_need_resched(cpu, true);
+            self.flag_for_another_class(cpu);
         }
         if let Some(at) = self.rt_limit.period_timer() {
             self.timers.set_rt_period(ctx, at);
@@ -259,7 +282,7 @@ impl<F: Tuned> Linux<F> {
         }
         for cpu in self.rt_limit.begin_period(ctx.now()).iter() {
             if self.realtime.first(cpu).is_some() {
-                self.fair.set_need_resched(cpu, true);
+                self.flag_for_another_class(cpu);
             }
         }
         if let Some(at) = self.rt_limit.period_timer() {
@@ -294,6 +317,9 @@ impl<F: Tuned> Linux<F> {
         self.timers.set_tick(ctx, cpu, self.next_tick(now, cpu));
         if self.llc_balancing.active {
             self.charge_llc(ctx, cpu);
+        }
+        if self.fair.need_resched(cpu) {
+            self.resched_in_kernel.insert(cpu);
         }
         self.update_rt_limit(ctx, cpu);
         if self.thread(current).rank == FAIR {
@@ -365,8 +391,8 @@ impl<F: Tuned> Linux<F> {
         } else {
             self.fair.wake(ctx.now(), cpu, task);
         }
-        // The decision that follows a wake-up does not read the clock again.
-        if self.fair.need_resched(cpu) {
+        // The decision that follows a wake-up does not read the clock again, unless the flag is lazy.
+        if self.fair.need_resched(cpu) && self.preempt != Preempt::Lazy {
             self.resched_now(ctx, cpu);
         }
     }
@@ -489,12 +515,15 @@ impl<F: Tuned> Scheduler for Linux<F> {
         let task = (rank == FAIR).then(|| {
             let task = before.unwrap_or_else(|| self.fair.add_task(cpu, group, config.class, config.nice));
             self.fair.renew(cpu, task, group);
+            self.fair.set_mode(task, config.mode);
+            self.fair.set_slice(task, self.cgroups.slice_of(ctx.dom(v)));
             put(&mut self.vcpus, task, v);
             task
         });
         *self.threads.entry(v) = Some(Thread {
             task,
             class: config.class,
+            mode: config.mode,
             rank,
             must_migrate: false,
             migrating: false,
@@ -559,6 +588,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             self.resched_requested.remove(p);
             self.timers.stop_resched(ctx, p);
         }
+        self.resched_in_kernel.remove(p);
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         self.update_rt_limit(ctx, p);
         if self.llc_balancing.active {
@@ -661,7 +691,10 @@ impl<F: Tuned> Scheduler for Linux<F> {
                 self.tick(ctx, cpu);
             }
             Kind::Resched(cpu) => self.resched(ctx, cpu),
-            Kind::Hrtick(cpu) => self.fair.hrtick(now, cpu),
+            Kind::Hrtick(cpu) => {
+                self.fair.hrtick(now, cpu);
+                self.resched_in_kernel.insert(cpu);
+            }
             Kind::Refill(_) => self.expire_period_timers(ctx),
             Kind::Slack(group) => self.fair.slack_timer(now, group),
             Kind::RtPeriod => self.begin_rt_period(ctx),
@@ -679,6 +712,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
             if let Some(task) = self.thread(v).task {
                 let group = self.cgroups.group_of(ctx, v);
                 self.fair.move_to_group(ctx.now(), task, group);
+                self.fair.set_slice(task, self.cgroups.slice_of(d));
             }
         }
         self.complete_event(ctx);
@@ -696,9 +730,10 @@ impl<F: Tuned> Scheduler for Linux<F> {
         self.given = given;
         self.common = Common::new(&self.given);
         self.tune_llc_balancing(ctx);
+        self.preempt = params::preempt_model(F::preempt_models(self.rules), &self.given);
         let (runtime, period) = params::rt_limit(F::rt_rule(self.rules), &self.given);
         for cpu in self.rt_limit.tune(runtime, period).iter() {
-            self.fair.set_need_resched(cpu, true);
+            self.flag_for_another_class(cpu);
         }
         self.fair.tune(F::new(self.rules, &self.given, ctx.pcpus().len()), self.common.settings());
         self.complete_event(ctx);

@@ -4,7 +4,7 @@
 //! there leaves it when it returns to user mode: a vCPU before it enters its guest. Each further task of the group is
 //! so switched to once more, for the microseconds that it takes to leave the kernel.
 
-use vcpulab_host::{CpuMask, GroupId, PcpuId, Span, Time};
+use vcpulab_host::{CpuMask, GroupId, PcpuId, Span, ThreadMode, Time};
 
 use super::bandwidth::LEAST;
 use super::cfs_rq::{CfsRqId, Task, TaskId};
@@ -35,7 +35,7 @@ impl<F: Flavor> Fair<F> {
         if self.flavor.throttle() == Throttle::Queue {
             let flags = DequeueFlags { sleep: true, throttled: true, ..DequeueFlags::default() };
             self.dequeue_entities(entity, now, flags, tasks);
-        } else if self.cfs_rqs[q].curr.is_some() {
+        } else if self.cfs_rqs[q].curr.is_some() && self.returns_to_user_mode(cpu) {
             self.throttle_work.insert(cpu);
         }
     }
@@ -94,8 +94,13 @@ impl<F: Flavor> Fair<F> {
         if self.flavor.throttle() != Throttle::Queue {
             let q = |task: TaskId| self.entities[self.tasks[task].entity].cfs_rq;
             let throttled = self.curr[cpu].is_some_and(|task| self.cfs_rqs[q(task)].throttle_count > 0);
-            self.throttle_work.put(cpu, throttled);
+            self.throttle_work.put(cpu, throttled && self.returns_to_user_mode(cpu));
         }
+    }
+
+    /// Whether a CPU's running task returns to user mode; a task in the kernel is charged, and no limit stops it there.
+    fn returns_to_user_mode(&self, cpu: PcpuId) -> bool {
+        self.curr[cpu].is_some_and(|task| self.tasks[task].mode == ThreadMode::User)
     }
 
     /// CPUs whose running task leaves its queue when it returns to user mode ([`Fair::throttle_task`]).
@@ -354,6 +359,24 @@ mod tests {
             assert!(host.fair.need_resched(CPU));
             assert_eq!(host.fair.pick_next_task(at(11_000), CPU), Some(host.tasks[0]));
         }
+    }
+
+    #[test]
+    fn no_limit_stops_what_never_leaves_the_kernel() {
+        for throttle in [Throttle::Task, Throttle::TaskWhenCharged] {
+            let mut host = Limited::new(throttle);
+            host.tasks.into_iter().for_each(|task| host.fair.set_mode(task, ThreadMode::Kernel));
+            for tick in 1..20 {
+                host.fair.task_tick(at(4_000 * tick), CPU);
+                assert!(host.fair.pick_next_task(at(4_000 * tick + 2), CPU).is_some());
+                assert!(!host.fair.throttle_task(at(4_000 * tick + 10), CPU));
+            }
+            assert!(host.is_throttled() && host.stopped().is_empty());
+        }
+        let mut host = Limited::new(Throttle::Queue);
+        host.tasks.into_iter().for_each(|task| host.fair.set_mode(task, ThreadMode::Kernel));
+        host.fair.task_tick(at(12_000), CPU);
+        assert_eq!(host.fair.pick_next_task(at(12_002), CPU), None, "up to 6.17 the queue leaves");
     }
 
     #[test]

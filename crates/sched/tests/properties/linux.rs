@@ -2,9 +2,9 @@
 
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Class, CpuMask, DomId, DomainConfig, GroupConfig, GroupId, Host, HostConfig, Isolation,
-    Membership, Numbering, Params, PcpuId, PoolId, Pools, Span, ThreadConfig, Time, TimedAction,
-    TopologyConfig, VcpuConfig, VcpuId,
+    Action, Class, CpuMask, DomId, DomainConfig, GroupConfig, GroupId, Host, HostConfig, HostState,
+    Isolation, Membership, Numbering, Observer, Params, PcpuId, PoolId, Pools, Span, Switch, ThreadConfig,
+    ThreadMode, Time, TimedAction, TopologyConfig, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::Part;
 
@@ -621,4 +621,50 @@ fn a_group_is_refilled_before_the_tick_of_that_instant() {
     let config = groups(1, &vms, vec![limited(100)]);
     let got = shares(CFS, &Params::new(), &config, &vms, Span::ZERO, 200 * MS);
     assert_eq!(got, [160]);
+}
+
+/// The longest wait of a waking thread.
+#[derive(Default)]
+struct LongestWait(Span);
+
+impl Observer for LongestWait {
+    fn switched(&mut self, _host: &HostState, switch: Switch) {
+        if switch.woken.is_some() {
+            self.0 = self.0.max(switch.waited_ns);
+        }
+    }
+}
+
+/// A job that always preempts: its longest wait, µs, beside a hog of `SCHED_IDLE` that executes in this mode. A decision takes 50 µs.
+fn wait_beside(mode: ThreadMode, generation: &str, preempt: i64) -> i64 {
+    let root = ThreadConfig { group: Membership::Root, ..ThreadConfig::default() };
+    let hog = with_threads(hogs(Params::new(), 1), ThreadConfig { class: Class::Idle, mode, ..root });
+    let job = Vm { params: Params::new(), vcpus: vec![(vcpu(), sleeper(100, 10_300))] };
+    let vms = [hog, with_threads(job, root)];
+    let config = config(1, &vms);
+    let mut programs = Programs::default();
+    for (i, (_, program)) in vms.iter().flat_map(|vm| &vm.vcpus).enumerate() {
+        programs.set(VcpuId(1 + i as u32), program.clone());
+    }
+    let global = Params::new().with("resched_ns", 50_000).with("preempt", preempt);
+    let scheduler = alone("linux-eevdf", generation, &global, 1);
+    let mut host = Host::new(&config, scheduler, programs, LongestWait::default()).unwrap();
+    host.run_until(Time::ZERO + 2000 * MS).unwrap();
+    host.into_parts().3.0 / Span::from_us(1)
+}
+
+/// Under the lazy model a decision reads the clock again, and what executes in the kernel continues to the next tick.
+#[test]
+fn a_lazy_flag_is_served_later() {
+    // In the order of the parameter's words: none, voluntary, full, lazy; from 7.0 on full, lazy.
+    for (generation, full, lazy) in [("6.12", 2, 3), ("6.18", 2, 3), ("7.0", 0, 1), ("7.3", 0, 1)] {
+        for mode in [ThreadMode::User, ThreadMode::Kernel] {
+            assert_eq!(wait_beside(mode, generation, full), 0, "{generation} {mode:?}");
+        }
+        assert_eq!(wait_beside(ThreadMode::User, generation, lazy), 50, "{generation}");
+        let in_kernel = wait_beside(ThreadMode::Kernel, generation, lazy);
+        // In 7.3 the timer that ends the request comes first.
+        let expected = if generation == "7.3" { 700..=750 } else { 3_700..=4_050 };
+        assert!(expected.contains(&in_kernel), "{generation}: {in_kernel}");
+    }
 }
