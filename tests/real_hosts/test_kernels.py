@@ -306,7 +306,7 @@ def test_rules_that_somebody_changed_are_named(path: str, value: str, note: str 
         (
             "6.12.48+deb13-rt-amd64 #1 SMP PREEMPT_RT Debian 6.12.48-1\n",
             "full",
-            "nothing else of PREEMPT_RT is modelled",
+            "nothing else of PREEMPT_RT is",
         ),
         ("6.18.2 #1 SMP PREEMPT Mon Dec 1 12:00:00 UTC 2025\n", "full", None),
         ("6.16.12+deb13-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.16.12-1\n", "lazy", "kernels of Debian usually have it"),
@@ -353,15 +353,15 @@ def test_base_slices_by_release(release: str, cpus: int, base_slice: int) -> Non
     """Where it is not the default of the generation, the scenario has it, and a note says so."""
     kernel = kernel_of(Linux(release))
     assert kernel is not None
-    assumed = {param.name: param for param in assumed_params(kernel, ["hz"], cpus)}
+    assumed = {param.name: param for param in assumed_params(kernel, ["hz", "preempt"], cpus)}
     default = by_cpus("base_slice_us", cpus, kernel.generation)
     assert (assumed["base_slice_us"].value if assumed else default) == base_slice
     assert (base_slice == default) == (not assumed)
-    assert not list(assumed_params(kernel, ["hz", "base_slice_us"], cpus))
+    assert not list(assumed_params(kernel, ["hz", "base_slice_us", "preempt"], cpus))
 
 
 def test_the_base_slice_of_an_early_6_12_is_doubtful() -> None:
-    (param,) = assumed_params(kernel_of(Linux("6.12.0-55.9.1.el10_0.x86_64")), ["hz"], 8)
+    (param,) = assumed_params(kernel_of(Linux("6.12.0-55.9.1.el10_0.x86_64")), ["hz", "preempt"], 8)
     assert (param.name, param.value) == ("base_slice_us", 2800)
     assert "(its first ones have 3000)" in param.note
 

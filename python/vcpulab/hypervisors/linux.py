@@ -7,8 +7,8 @@ for each, so that what is typed again replaces what was there.
 Sources: Linux's `Documentation/scheduler/sched-debug` (`/sys/kernel/debug/sched`), `virt/kvm/halt-polling`,
 `admin-guide/kernel-parameters` (`maxcpus`, `nosmt`), `kernel-command-line(7)` of systemd
 (`systemd.unified_cgroup_hierarchy`), `ABI/testing/sysfs-devices-system-cpu` (`smt/control`);
-systemd's NEWS of 258 (version 1 of control groups was removed); `tmpfiles.d(5)`, `sysctl.d(5)`, `modprobe.d(5)`; `chcpu(8)`; `cpupower-frequency-set(1)`. Control groups are in
-`groups`.
+`tmpfiles.d(5)`, `sysctl.d(5)`, `modprobe.d(5)`; `chcpu(8)`; `cpupower-frequency-set(1)`. Control groups are in
+`groups`. That systemd 258 removed version 1 of control groups is in its release notes.
 """
 
 import re
