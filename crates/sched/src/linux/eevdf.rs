@@ -590,7 +590,10 @@ impl Flavor for Eevdf {
         entity.policy.sched_delayed
     }
 
-    fn delay_dequeue(fair: &mut Fair<Self>, e: EntityId) {
+    fn delay_dequeue(fair: &mut Fair<Self>, e: EntityId, now: Time) {
+        if fair.is_flat() {
+            fair.count_delayed(e, now, true);
+        }
         let lag = fair.entity_lag(e);
         let request = &mut fair.entities[e].policy;
         (request.vlag, request.sched_delayed) = (lag, true);
@@ -646,7 +649,7 @@ impl Flavor for Eevdf {
         let delays = fair.flavor.rules.delayed_dequeue != DelayedDequeue::Never;
         let may_delay = delays && flags.sleep && !flags.delayed && !flags.throttled && !flags.special;
         if may_delay && !fair.entity_eligible(e) {
-            Self::delay_dequeue(fair, e);
+            Self::delay_dequeue(fair, e, now);
             return false;
         }
         let lag = if flags.delayed { fair.lag_after_delay(e) } else { fair.entity_lag(e) };

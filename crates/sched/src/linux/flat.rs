@@ -273,4 +273,24 @@ mod tests {
         assert!(average(&mut fair, 250_000) > 2 * later);
         assert_eq!(fair.cfs_rqs[q].h_nr_delayed, 0);
     }
+
+    #[test]
+    fn a_delayed_task_is_counted_where_it_competes() {
+        let eevdf = Eevdf::with_base_slice(Rules::V7_3, Span::from_us(700));
+        let mut fair = Fair::new(eevdf, 2, Settings::DEFAULT);
+        let group = fair.add_group(&GroupConfig::NEW);
+        let task = fair.add_task(CPU, Some(group), Class::Other, 0);
+        let hog = fair.add_task(CPU, None, Class::Other, 0);
+        fair.wake(at(0), CPU, hog);
+        fair.wake(at(0), CPU, task);
+        fair.set_next_task(at(0), CPU, Some(task));
+        fair.block(at(600), CPU);
+        let delayed = |fair: &Fair<Eevdf>| [0, 1].map(|cpu| fair.cfs_rqs[CfsRqId(cpu)].h_nr_delayed);
+        assert_eq!(delayed(&fair), [1, 0]);
+        fair.pick_next_task(at(600), CPU);
+        fair.move_delayed(at(700), PcpuId(1), task);
+        assert_eq!(delayed(&fair), [0, 1]);
+        fair.wake(at(800), PcpuId(1), task);
+        assert_eq!(delayed(&fair), [0, 0]);
+    }
 }

@@ -59,7 +59,7 @@ pub trait Flavor: Clone {
         false
     }
     /// Makes a queued entity one that has blocked, and still competes.
-    fn delay_dequeue(_fair: &mut Fair<Self>, _e: EntityId) {}
+    fn delay_dequeue(_fair: &mut Fair<Self>, _e: EntityId, _now: Time) {}
     /// Initializes an entity, new or renewed, at its queue's virtual time.
     fn init_entity(fair: &mut Fair<Self>, e: EntityId);
     /// Removes an entity that is not queued from its queue, to join a queue of another CPU or group.
@@ -385,7 +385,7 @@ impl<F: Flavor> Fair<F> {
         let to = self.cfs_rq_of(group, cpu);
         self.move_to_cfs_rq(entity, to, now);
         self.enqueue_entities(entity, now, false, false, 1);
-        F::delay_dequeue(self, entity);
+        F::delay_dequeue(self, entity, now);
         self.hrtick_update(now, cpu);
         if self.curr[cpu].is_none() {
             self.resched_idle_cpu(cpu);
