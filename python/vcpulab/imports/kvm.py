@@ -211,13 +211,7 @@ def _host_lines(
     notes += scheduler_warnings(host.linux, kernel)
     if generation is not None and "llc_balancing" in generation.defaults:
         notes += _caches(host, placed)
-    params = params_of(host.linux, None)
-    for assumed in assumed_params(kernel, params, placed.pcpus):
-        params[assumed.name] = assumed.value
-        notes.append(assumed.note)
-    scheduler, release = (EEVDF, None) if kernel is None else (kernel.scheduler, kernel.generation)
-    for name, value in supported_params(params, scheduler, release, notes).items():
-        yield f"{name} = {toml(value)}"
+    yield from _param_lines(host, placed, notes)
     for name, value in host.version_fields(notes).items():
         yield from comment(f"{name}: {host.version.reason}")
         yield f"{name} = {value}"
@@ -226,6 +220,18 @@ def _host_lines(
     poll = host.halt_poll_us()
     if poll is not None:
         yield f"halt_poll_us = {poll}"
+
+
+def _param_lines(host: KvmHost, placed: PcpuMap, notes: list[str]) -> Iterator[str]:
+    """The lines of the scheduler's own parameters."""
+    kernel = host.kernel
+    params = params_of(host.linux, None)
+    for assumed in assumed_params(kernel, params, placed.pcpus):
+        params[assumed.name] = assumed.value
+        notes.append(assumed.note)
+    scheduler, release = (EEVDF, None) if kernel is None else (kernel.scheduler, kernel.generation)
+    for name, value in supported_params(params, scheduler, release, notes).items():
+        yield f"{name} = {toml(value)}"
 
 
 def _caches(host: KvmHost, placed: PcpuMap) -> Iterator[str]:
