@@ -42,7 +42,7 @@ pub enum ReadError {
     },
     /// Times are differences between lines.
     #[error(
-        "line {line}: found a time before that of the line before, as in {back} of {lines} lines: these are the times between lines that `perf script --deltatime` prints; allowed: times since a common begin\n  hint: perf script -i perf.data --guest-code --ns -F +pid > trace.txt"
+        "line {line}: found a time before that of the line before, as in {back} of {lines} lines: either these are times between lines, as `perf script --deltatime` prints, or lines of several clocks are mixed; allowed: times since a common begin\n  hint: perf script -i perf.data --guest-code --ns -F +pid > trace.txt"
     )]
     Differences {
         /// The first line whose time is before the line's before.

@@ -2,17 +2,30 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from vcpulab import formats as recordings
 from vcpulab._files import atomic
 from vcpulab.cli import files, page, terminal
-from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, TypedFor, command, group, number
+from vcpulab.cli.options import (
+    CpuMhz,
+    Flag,
+    Force,
+    Out,
+    Profile,
+    TableOrJson,
+    Threads,
+    TypedFor,
+    command,
+    group,
+    number,
+)
 from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
-from vcpulab.formats import Read, Recording, rtapp
+from vcpulab.formats import Read, Recording, archive, rtapp
+from vcpulab.formats.collected import Collected, read_collected
 from vcpulab.formats.xl_info import Info
 from vcpulab.hosts import kvm_host, xen_host
 from vcpulab.hosts.pcpu_map import map_of
@@ -26,6 +39,7 @@ from vcpulab.twin.recording_document import document_of
 import_ = group(
     "import",
     "Read recordings of real hosts, and make scenarios of the files of other tools.",
+    "vcpulab import host.tar.gz --out host.toml",
     "vcpulab import trace.bin --show",
     "vcpulab import trace.bin.xz list0.txt --format json",
     "vcpulab import sched.txt --threads vcpus.txt",
@@ -44,8 +58,15 @@ def import_files(
     cpu_mhz: CpuMhz = None,
     threads: Threads = None,
     events: Annotated[Path | None, Writes.FILE] = None,
+    out: Out = None,
+    profile: Profile = None,
+    toolstack: TypedFor = None,
+    force: Force = False,
 ) -> None:
-    """Read recordings of a real host, and print their content.
+    """Make a scenario of an archive of a host, or read recordings and listings, and print their content.
+
+    An archive that `vcpulab collect` wrote becomes a scenario, and so do a folder and files with --out: what `vcpulab
+    import xl` or `vcpulab import kvm` makes, whichever host it is of.
 
     Traces of xentrace and the text of `perf sched script` or ftrace; what `xl list`, `vcpu-list`, `sched-credit`,
     `sched-credit2`, `sched-rtds` and `info` print, `xentop -b`, domains' files (xl.cfg), XenMon's logs, JMeter's; what
@@ -54,13 +75,37 @@ def import_files(
     beside a trace.
 
     Args:
-        paths: The files, or folders of them, of which what is no recording is passed over, and named.
-        show: Print their content; done anyway unless --events is given.
+        paths: The files, archives, or folders of them, of which what is no recording is passed over, and named.
+        show: Print their content; done anyway unless --events or --out is given, and for what is no archive.
         kind: Kind of the files, if their first lines do not tell.
         events: Write the events of the trace to this Arrow file.
+        out: Write the scenario to this file; one of an archive is printed if left out.
     """
     if not paths:
         raise RequestError("no files", hint="vcpulab import --help")
+    wanted = _Wanted(out, profile, toolstack, force=force)
+    prints = show or events is not None or format == "json" or kind is not None
+    if wanted.something or (any(map(archive.is_archive, paths)) and not prints):
+        _scenario_of_host(paths, wanted)
+        return
+    with archive.unpacked(paths) as unpacked:
+        _print_contents(unpacked, show=show, format=format, kind=kind, cpu_mhz=cpu_mhz, threads=threads, events=events)
+
+
+def _print_contents(
+    unpacked: archive.Unpacked,
+    *,
+    show: bool,
+    format: str,
+    kind: recordings.Kind | None,
+    cpu_mhz: float | None,
+    threads: Path | None,
+    events: Path | None,
+) -> None:
+    """Reads recordings and listings, and prints their content."""
+    paths = unpacked.paths
+    for note in unpacked.notes:
+        terminal.warn(note)
     threads = threads or next(filter(None, map(recordings.threads_in, paths)), None)
     mapping = recordings.read_threads(threads) if threads is not None else []
     sources: list[tuple[recordings.Source, recordings.Kind]] = []
@@ -68,23 +113,22 @@ def import_files(
         if not isinstance(entry, recordings.Unused):
             sources.append(entry)
         elif entry.path != threads:
-            terminal.warn(str(entry))
+            terminal.warn(unpacked.shown(str(entry)))
     traces = [path for path, source_kind in sources if source_kind in ("xentrace", "sched-text")]
     if events is not None and len(traces) != 1:
         raise RequestError(f"found {len(traces)} traces", field="events", allowed="one")
     held = []
     for path, source_kind in sources:
         with terminal.progress(f"reading {path.name}") as progress:
-            held.append(
-                recordings.read(
-                    path,
-                    source_kind,
-                    cpu_mhz=cpu_mhz,
-                    threads=mapping,
-                    events=events if path in traces else None,
-                    progress=progress,
-                )
+            read = recordings.read(
+                path,
+                source_kind,
+                cpu_mhz=cpu_mhz,
+                threads=mapping,
+                events=events if path in traces else None,
+                progress=progress,
             )
+            held.append(replace(read, path=Path(unpacked.shown(str(read.path)))))
     if events is not None:
         terminal.say(f"written to {events}")
     if format == "json":
@@ -129,7 +173,7 @@ def import_rt_app(
 
 @command("xl", "vcpulab import xl recorded/list0.txt recorded/sched.txt --out host.toml", parent=import_)
 def import_xl(
-    *paths: Path, out: Out = None, profile: str | None = None, toolstack: TypedFor = None, force: Force = False
+    *paths: Path, out: Out = None, profile: Profile = None, toolstack: TypedFor = None, force: Force = False
 ) -> None:
     """Make a scenario of what `xl` and xentop print of a host.
 
@@ -139,16 +183,15 @@ def import_xl(
     `xenpm get-cpufreq-para`; and work that uses as much CPU as the last updates of `xentop -b -f -i 2` say.
 
     Args:
-        paths: The files, any of these, or folders that have them.
+        paths: The files, any of these, or folders or archives that have them.
         out: Write the scenario to this file instead of printing it.
-        profile: Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out.
     """
-    _listed("xl", xen_host.KINDS, xen.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
+    _listed(_XL, paths, _Wanted(out, profile, toolstack, force=force))
 
 
 @command("kvm", "vcpulab import kvm machines.xml lscpu.txt kernel.txt --out host.toml", parent=import_)
 def import_kvm(
-    *paths: Path, out: Out = None, profile: str | None = None, toolstack: TypedFor = None, force: Force = False
+    *paths: Path, out: Out = None, profile: Profile = None, toolstack: TypedFor = None, force: Force = False
 ) -> None:
     """Make a scenario of what the tools of a KVM host print: libvirt's, Proxmox VE's, or Linux's own.
 
@@ -160,11 +203,10 @@ def import_kvm(
     as much CPU as `virsh domstats` or the groups' `cpu.stat` say, twice, with `date +%s.%N` before each.
 
     Args:
-        paths: The files, any of these, or folders that have them.
+        paths: The files, any of these, or folders or archives that have them.
         out: Write the scenario to this file instead of printing it.
-        profile: Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out.
     """
-    _listed("kvm", kvm_host.KINDS, kvm.scenario_of, paths, _Wanted(out, profile, toolstack, force=force))
+    _listed(_KVM, paths, _Wanted(out, profile, toolstack, force=force))
 
 
 @dataclass(frozen=True)
@@ -175,6 +217,51 @@ class _Wanted:
     profile: str | None
     toolstack: Toolstack | None
     force: bool
+
+    @property
+    def something(self) -> bool:
+        """Whether an option asks for a scenario."""
+        return self != _Wanted(None, None, None, force=False)
+
+
+def _scenario_of_host(paths: Sequence[Path], wanted: _Wanted) -> None:
+    """Makes a scenario of a host's files, by the import that reads files of its hypervisor.
+
+    Raises:
+        RequestError: the files are of no host, or of hosts of different hypervisors.
+    """
+    with archive.unpacked(paths) as unpacked:
+        kinds = [entry[1] for entry in _sources(unpacked.paths) if not isinstance(entry, recordings.Unused)]
+    hypervisors = {recordings.hypervisor_of(kind) for kind in kinds} - {None}
+    if "xen" in hypervisors and not set(kinds) & set(_OF_VMS):
+        hypervisors = {"xen"}
+    of_hosts = [of_host for of_host in (_XL, _KVM) if of_host.hypervisor in hypervisors]
+    if len(of_hosts) != 1:
+        content = "files of a Xen host and of a KVM host" if of_hosts else "no listing of a host"
+        commands = (f"vcpulab import {of_host.name} {' '.join(map(files.word, paths))}" for of_host in (_XL, _KVM))
+        raise RequestError(f"found {content}", hint=" or ".join(commands))
+    _listed(of_hosts[0], paths, wanted)
+
+
+_OF_VMS = ("virsh-list", "virsh-domain", "virsh-xml", "virsh-domstats", "qm-list", "qm-config")
+"""Kinds of listings that only a KVM host has; those of its kernel and of its CPUs a Dom0 has, too."""
+
+
+@dataclass(frozen=True)
+class _OfHost:
+    """The import of the listings of a kind of host."""
+
+    name: str
+    """The command."""
+    hypervisor: Literal["xen", "kvm"]
+    kinds: Sequence[recordings.Kind]
+    scenario_of: Callable[
+        [list[Read], str | None, Toolstack | None, Path | None, Iterable[recordings.Unused]], result.Made
+    ]
+
+
+_XL = _OfHost("xl", "xen", xen_host.KINDS, xen.scenario_of)
+_KVM = _OfHost("kvm", "kvm", kvm_host.KINDS, kvm.scenario_of)
 
 
 def _sources(
@@ -194,32 +281,47 @@ def _sources(
             yield from [(path, kind)] if kind is not None else recordings.known_in(path)
 
 
-def _listed(
-    name: str,
-    kinds: Sequence[recordings.Kind],
-    scenario_of: Callable[
-        [list[Read], str | None, Toolstack | None, Path | None, Iterable[recordings.Unused]], result.Made
-    ],
-    paths: Sequence[Path],
-    wanted: _Wanted,
-) -> None:
+def _listed(of_host: _OfHost, paths: Sequence[Path], wanted: _Wanted) -> None:
     """Makes a scenario of listings, and writes or prints it."""
     out = wanted.out
     if not paths:
-        raise RequestError("no files", hint=f"vcpulab import {name} --help")
+        raise RequestError("no files", hint=f"vcpulab import {of_host.name} --help")
     files.check_new(out, force=wanted.force)
+    with archive.unpacked(paths) as unpacked:
+        made = _made(of_host, unpacked.paths, wanted)
+        notes = [*unpacked.notes, *map(unpacked.shown, made.notes)]
+        text = unpacked.shown(made.text)
+    for note in notes:
+        terminal.warn(note)
+    if out is None:
+        print(text, end="")
+        return
+    atomic.write(out, text)
+    terminal.say(f"written to {out}\n  hint: {made.hint or f'vcpulab run {files.word(out)}'}")
+
+
+def _made(of_host: _OfHost, paths: Sequence[Path], wanted: _Wanted) -> result.Made:
+    """The scenario of listings.
+
+    Raises:
+        RequestError: a file is of another host, or none is a listing of such a host.
+    """
+    name = of_host.name
     reads: list[Read] = []
     unused: list[recordings.Unused] = []
+    notes: list[str] = []
     hints: set[str | None] = set()
     for entry in _sources(paths):
         if isinstance(entry, recordings.Unused):
             unused.append(entry)
-        elif entry[1] in kinds:
+        elif entry[1] in of_host.kinds:
             reads.append(recordings.read(*entry))
+        elif entry[1] == "collected":
+            notes += map(str, filter(Collected.failed, read_collected(entry[0])))
         else:
             path, kind = Path(entry[0]), entry[1]
             if path in paths:
-                allowed = None if _hint(name, kind, [path]) else ", ".join(kinds)
+                allowed = None if _hint(name, kind, [path]) else ", ".join(of_host.kinds)
                 raise RequestError(f"{path}: {_content(name, kind)}", allowed=allowed, hint=_hint(name, kind, [path]))
             unused.append(recordings.Unused(path, _content(name, kind)))
             hints.add(_hint(name, kind, paths))
@@ -227,14 +329,9 @@ def _listed(
         entries = "\n".join(f"  {entry}" for entry in unused)
         hint = next(filter(None, hints), f"vcpulab import {name} --help")
         raise RequestError(f"no listing that `vcpulab import {name}` reads\n{entries}", hint=hint)
-    made = scenario_of(reads, wanted.profile, wanted.toolstack, None if out is None else out.parent, unused)
-    for note in made.notes:
-        terminal.warn(note)
-    if out is None:
-        print(made.text, end="")
-        return
-    atomic.write(out, made.text)
-    terminal.say(f"written to {out}\n  hint: {made.hint or f'vcpulab run {files.word(out)}'}")
+    folder = None if wanted.out is None else wanted.out.parent
+    made = of_host.scenario_of(reads, wanted.profile, wanted.toolstack, folder, unused)
+    return replace(made, notes=(*made.notes, *notes))
 
 
 _IMPORTS: dict[str, str] = {"xen": "xl", "kvm": "kvm"}

@@ -62,6 +62,7 @@ COMMANDS = {
         Command("virsh", "xl", "Commands to type on a KVM host, and the output that they would print."),
         Command("monitor", "monitor", "Show a run as the monitors of a Xen host would have."),
         Command("top", "monitor", "Show a run as xentop does, with its options and keys, at the pace of its own time."),
+        Command("collect", "collect", "Print a script that gathers what a host says about itself, or run it over SSH."),
         Command("import", "import_", "Read recordings of real hosts, and make scenarios of the files of other tools."),
         Command("export", "export", "Write traces in the formats of other tools."),
         Command("twin", "twin", "Make a scenario that behaves as a recorded host did, and score it."),

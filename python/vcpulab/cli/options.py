@@ -237,4 +237,10 @@ TypedFor = Annotated[
         "if left out.",
     ),
 ]
+Profile = Annotated[
+    str | None,
+    Parameter(
+        help="Hardware profile of the host (`vcpulab profile list`), or a file of your own; generic if left out."
+    ),
+]
 Threads = Annotated[Path | None, Parameter(help="For KVM: a file with a line `thread name vcpu` for each vCPU.")]

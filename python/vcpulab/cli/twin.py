@@ -11,6 +11,7 @@ from vcpulab._work.progress import Progress
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import All, AnyFormat, CpuMhz, Force, Out, Threads, command, group, number
 from vcpulab.errors import RequestError
+from vcpulab.formats import archive
 from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
 from vcpulab.twin.scoring import REPLICATIONS
@@ -45,16 +46,19 @@ def make(
     """Make a scenario of a recording: each vCPU computes and sleeps as it did, under the same scheduler.
 
     Args:
-        paths: A trace of xentrace, perf or ftrace, and other files of its host, or a directory of such files. Of Xen:
+        paths: A trace of xentrace, perf or ftrace, and other files of its host, or a directory of such files, or an
+            archive that `vcpulab collect` wrote. Of Xen:
             `xl list`, `xl vcpu-list`, `xl sched-credit`, `xl info`. Of KVM: `uname -a`, `ps -eLo`, `virsh`, `qm`,
             control groups; all that `vcpulab import kvm` takes.
         out: Write the scenario to this file instead of printing it.
     """
     files.check_new(out, force=force)
-    with terminal.progress("making the twin") as progress:
-        made = _twin(paths, scheduler, cpu_mhz, threads, replay=replay, progress=progress)
-        text = made.text
-    for note in made.notes:
+    with archive.unpacked(paths) as unpacked:
+        with terminal.progress("making the twin") as progress:
+            made = _twin(unpacked.paths, scheduler, cpu_mhz, threads, replay=replay, progress=progress)
+            text = unpacked.shown(made.text)
+        notes = [*unpacked.notes, *map(unpacked.shown, made.notes)]
+    for note in notes:
         terminal.warn(note)
     if out is None:
         print(text, end="")
@@ -88,10 +92,12 @@ def score(
             instead.
     """
     against = None if scenario is None else files.load(scenario)
-    made = _twin(paths, scheduler, cpu_mhz, threads, replay=replay)
-    with terminal.progress("scoring the twin") as progress:
-        scored = made.score(against, split=split / 100, replications=replications, progress=progress)
-    for note in scored.notes:
+    with archive.unpacked(paths) as unpacked:
+        made = _twin(unpacked.paths, scheduler, cpu_mhz, threads, replay=replay)
+        with terminal.progress("scoring the twin") as progress:
+            scored = made.score(against, split=split / 100, replications=replications, progress=progress)
+        notes = [*unpacked.notes, *map(unpacked.shown, scored.notes)]
+    for note in notes:
         terminal.warn(note)
     if format == "json":
         print(as_json([row.row() for row in scored.rows]))

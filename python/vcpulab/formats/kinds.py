@@ -13,6 +13,7 @@ from vcpulab._work.progress import Progress
 from vcpulab.errors import RecordingError
 from vcpulab.formats import (
     cgls,
+    collected,
     host_setup,
     jtl,
     linux_cpus,
@@ -74,6 +75,7 @@ Kind = Literal[
     XenKind,
     "xenmon",
     "jtl",
+    "collected",
     KvmKind,
 ]
 UNKNOWN = "not known by how it begins"
@@ -132,6 +134,7 @@ _READERS: dict[Kind, Callable[[str | PathLike[str]], object]] = {
     "xentop": xentop.read_xentop,
     "xenmon": xenmon.read_xenmon,
     "jtl": jtl.read_jtl,
+    "collected": collected.read_collected,
     "virsh-list": virsh.read_list,
     "virsh-domain": virsh.read_domain,
     "virsh-xml": virsh.read_xml,
@@ -170,7 +173,7 @@ _AS_TEXT = "perf script -i {} --guest-code --ns -F +pid > trace.txt"
 Source = Path | Excerpt
 """A file, or the part of it that a command printed."""
 _WHOLE: frozenset[Kind] = frozenset(
-    {"xentrace", "sched-text", "xenmon", "jtl", "virsh-xml", "xen-xml", "virsh-capabilities"}
+    {"xentrace", "sched-text", "xenmon", "jtl", "collected", "virsh-xml", "xen-xml", "virsh-capabilities"}
 )
 """Kinds that are never a part of a file."""
 _AGAIN = frozenset({"xl-list", "xl-vcpu-list", "virsh-list"})
@@ -379,6 +382,7 @@ _BEGUN: dict[str, Kind] = {
 def _of_line(text: str, first: str) -> Kind | None:
     begun: dict[str, Kind] = {
         **_BEGUN,
+        collected.BEGINS: "collected",
         r"# passed cpu dom ": "xenmon",
         r"<\?xml|<testResults": "jtl",
     }

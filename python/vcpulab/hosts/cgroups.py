@@ -1,8 +1,8 @@
 r"""Control groups of a KVM host: which group is which part of which VM, and what a scenario says of them.
 
-libvirt on systemd: `machine.slice/machine-qemu\x2d3\x2dweb.scope/libvirt/vcpu0`; before, without `libvirt`, or
-`machine/web.libvirt-qemu/vcpu0`, and up to 1.0 `libvirt/qemu/web/vcpu0`. Proxmox: `qemu.slice/100.scope`. Elsewhere a
-VM's own group is the one that has its threads.
+libvirt on systemd: `machine.slice/machine-qemu\x2d3\x2dweb.scope/libvirt/vcpu0`; before, without `libvirt`. libvirt
+elsewhere: `machine/qemu-3-web.libvirt-qemu/vcpu0`; before, without `qemu-3-`, and up to 1.0 `libvirt/qemu/web/vcpu0`.
+Proxmox: `qemu.slice/100.scope`. Elsewhere a VM's own group is the one that has its threads.
 """
 
 import re
@@ -20,7 +20,7 @@ NONE_US = -1
 _PARTS = re.compile(r"(?P<part>vcpu|iothread)(?P<number>\d{1,5})|emulator")
 _SYSTEMD = re.compile(r"machine-qemu-(?P<id>\d{1,9})(-(?P<name>.+))?\.scope")
 """A scope; of a name without a letter or digit of ASCII, nothing is in it."""
-_BEFORE = re.compile(r"(?P<name>.+)\.libvirt-qemu")
+_CGROUPFS = re.compile(r"(qemu-(?P<id>\d{1,9})-)?(?P<name>.+)\.libvirt-qemu")
 _OLDEST = ["libvirt", "qemu"]
 """The groups around those of VMs, up to libvirt 1.0."""
 _PROXMOX = re.compile(r"(?P<id>\d{1,9})\.scope")
@@ -60,6 +60,8 @@ def place_of(path: str) -> Place:
         (100, 'a', '')
         >>> place_of("libvirt/qemu/web/vcpu0").name, place_of(r"machine.slice/machine-qemu\x2d3.scope").number
         ('web', 3)
+        >>> place_of("machine/qemu-1-web.libvirt-qemu/vcpu0").name, place_of("machine/web.libvirt-qemu").name
+        ('web', 'web')
     """
     parts = [part for part in path.split("/") if part]
     part = _PARTS.fullmatch(parts[-1]) if len(parts) > 1 else None
@@ -67,10 +69,10 @@ def place_of(path: str) -> Place:
     if len(inner) > 1 and inner[-1] == "libvirt":
         inner = inner[:-1]
     last = re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), inner[-1]) if inner else ""
-    systemd, before = _SYSTEMD.fullmatch(last), _BEFORE.fullmatch(last)
+    systemd, cgroupfs = _SYSTEMD.fullmatch(last), _CGROUPFS.fullmatch(last)
     proxmox = _PROXMOX.fullmatch(last) if len(inner) > 1 and inner[-2] == "qemu.slice" else None
-    numbered = systemd or proxmox
-    named = systemd or before
+    numbered = systemd or proxmox or (cgroupfs if cgroupfs and cgroupfs["id"] else None)
+    named = systemd or cgroupfs
     oldest = last if inner[-3:-1] == _OLDEST else None
     return Place(
         "/".join(inner),

@@ -8,6 +8,7 @@ from pathlib import Path
 from vcpulab import formats as recordings
 from vcpulab._work.progress import Progress
 from vcpulab.errors import RequestError
+from vcpulab.formats.collected import Collected, read_collected
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.xl_info import Info
 from vcpulab.hosts.kernel import params_of
@@ -156,6 +157,9 @@ def _listings(
         path = Path(source)
         # What a domain's file says that matters, its vCPUs show.
         if kind in ("xentrace", "sched-text", "xl-cfg"):
+            continue
+        if kind == "collected":
+            notes += map(str, filter(Collected.failed, read_collected(source)))
             continue
         if kind not in _OF_XEN and kind not in KVM_KINDS:
             notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")

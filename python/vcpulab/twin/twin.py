@@ -10,7 +10,7 @@ import polars as pl
 
 from vcpulab._work.progress import Progress, part
 from vcpulab.errors import RequestError
-from vcpulab.formats import Recording
+from vcpulab.formats import Recording, archive
 from vcpulab.hosts.kernel_rules import POLICIES
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
@@ -68,7 +68,7 @@ class Twin(Answer):
     """A scenario that wants what the vCPUs of a recorded host wanted. It is made when it is first asked for.
 
     Args:
-        paths: files of one host, or folders of them: one trace, and what else there is.
+        paths: files of one host, or folders or archives of them: one trace, and what else there is.
         scheduler: the one to simulate, if no file says which was recorded.
         cpu_mhz: frequency of the counter in Xen's trace, if no file says it.
         threads: for KVM, the file that says which threads are vCPUs.
@@ -91,7 +91,9 @@ class Twin(Answer):
         progress: Progress | None = None,
     ) -> None:
         files = None if threads is None else Path(threads)
-        self._sources = gather([Path(path) for path in paths], cpu_mhz=cpu_mhz, threads=files)
+        # The trace is read again for each part of it, so that archives stay unpacked as long as the twin exists.
+        unpacked = archive.unpacked_for(self, [Path(path) for path in paths])
+        self._sources = gather(unpacked.paths, cpu_mhz=cpu_mhz, threads=files)
         self._scheduler = scheduler
         self._replay = replay
         self._progress = progress
