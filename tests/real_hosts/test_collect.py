@@ -30,7 +30,7 @@ XENTOP_REST = (
     " 1048576    3.1    1048576       3.1     2    0        0        0    0        0        0        0  0  0    0"
 )
 XENTOP = "".join(
-    f"{XENTOP_HEADING}\n  Domain-0 -----r        100    {dom0} {XENTOP_REST}\n       web --b---         {seconds}    {web} "
+    f"{XENTOP_HEADING}\n  Domain-0 -----r        100    {dom0} {XENTOP_REST}\n       web --b--- {seconds} {web} "
     f"{XENTOP_REST}\n"
     for dom0, web, seconds in ((0.0, 0.0, 20), (4.0, 40.0, 22))
 )
@@ -130,7 +130,7 @@ def test_command_lines_are_kept_of_vms_alone_and_without_secrets(tmp_path: Path)
     heading = "    PID     TID CLS RTPRIO  NI CGROUP COMMAND     COMMAND"
     rows = [
         "    100     100  TS      -   0 /      nginx       nginx --token=abc",
-        "    200     201  TS      -   0 /      CPU 0/KVM   qemu-system-x86_64 -object secret,data=hidden -name guest=web",
+        "    200     201  TS      -   0 /      CPU 0/KVM   qemu-system-x86_64 -object a,data=hidden -name guest=web",
     ]
     stub(stubs, "ps", "cat <<'END'\n" + "\n".join([heading, *rows]) + "\nEND")
     done = run(["sh"], tmp_path, "--seconds", "1", "--out", "host.tar.gz", stubs=stubs)

@@ -331,7 +331,7 @@ def _made(of_host: _OfHost, paths: Sequence[Path], wanted: _Wanted) -> result.Ma
         raise RequestError(f"no listing that `vcpulab import {name}` reads\n{entries}", hint=hint)
     folder = None if wanted.out is None else wanted.out.parent
     made = of_host.scenario_of(reads, wanted.profile, wanted.toolstack, folder, unused)
-    return replace(made, notes=(*made.notes, *notes))
+    return replace(made, notes=[*made.notes, *notes])
 
 
 _IMPORTS: dict[str, str] = {"xen": "xl", "kvm": "kvm"}
