@@ -97,6 +97,32 @@ def test_vcpus_have_control_groups_of_their_own(tmp_path: Path) -> None:
     assert jobs(scenario["domain"]["web"]) == [(1, "8ms"), (1, "2ms")]
 
 
+PS = "".join(
+    f"{line}\n"
+    for line in (
+        "    PID     TID CLS RTPRIO  NI CGROUP                  COMMAND         COMMAND",
+        "   1234    1234  TS      -   0 0::/qemu.slice/100.scope kvm             /usr/bin/kvm -id 100 -name web -smp 2",
+        "   1234    1240  TS      -   0 0::/qemu.slice/100.scope CPU 0/KVM       /usr/bin/kvm -id 100 -name web -smp 2",
+        "   1234    1241  TS      -   0 0::/qemu.slice/100.scope CPU 1/KVM       /usr/bin/kvm -id 100 -name web -smp 2",
+    )
+)
+SCHEDSTAT = "".join(
+    f"17640000{at}.25\n/proc/1234/task/1240/schedstat:{8 * at}00000000 55 7\n"
+    f"/proc/1234/task/1241/schedstat:{2 * at}00000000 55 7\n{SCOPE}/cpu.stat:usage_usec {12 * at}00000\n"
+    for at in (10, 20)
+)
+
+
+def test_threads_of_vcpus_have_counters_of_their_own(tmp_path: Path) -> None:
+    listings = {"kernel": KERNEL, "cpus": CPUS, "ps": PS}
+    scenario, notes = imported(tmp_path, **listings, use=SCHEDSTAT)
+    assert jobs(scenario["domain"]["web"]) == [(1, "9600us"), (1, "2400us")]
+    assert "schedstat" not in notes
+    of_threads = "".join(line for line in SCHEDSTAT.splitlines(keepends=True) if "cpu.stat" not in line)
+    scenario, _ = imported(tmp_path, **listings, use=of_threads)
+    assert jobs(scenario["domain"]["web"]) == [(1, "8ms"), (1, "2ms")]
+
+
 def test_where_nothing_runs_the_next_step_is_to_list_the_use(command: Vcpulab, tmp_path: Path) -> None:
     listed = {"100.conf": CONFIG, "kernel.txt": KERNEL, "cpus.txt": CPUS, "qm.txt": QM}
     use = f"1764000000\n{SCOPE}/cpu.stat:usage_usec 0\n1764000010\n{SCOPE}/cpu.stat:usage_usec 5000000\n"

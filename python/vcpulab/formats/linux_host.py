@@ -4,8 +4,8 @@ Any of these lines, in any order, as `grep -s . FILES` writes them for several f
 after the colon, or below a heading `==> PATH <==` (`tail -n +1 FILES`) or a prompt with `cat PATH`: files of /sys,
 /proc and /sys/fs/cgroup; a control group in brackets, and `FILE: VALUE` of it below; what `taskset -pc` prints;
 what `uname -a`, `-sr` or `-r` and /proc/version say; lines of /boot/config-…; `NAME = VALUE` as sysctl prints; what
-`mount` and `stat -fc %T /sys/fs/cgroup` print. `cpu.stat` of groups, twice, with `date +%s.%N` before each, tells
-their CPU use.
+`mount` and `stat -fc %T /sys/fs/cgroup` print. `cpu.stat` of groups and /proc/*/task/*/schedstat, twice, with
+`date +%s.%N` before each, tell CPU use.
 """
 
 import re
@@ -50,6 +50,8 @@ class Linux:
     """The options that kernels are built with, by the release in the name of their file: /boot/config-RELEASE."""
     used_ns: Mapping[str, Mapping[float, int]] = field(default_factory=dict)
     """The CPU time of control groups, by path and by the time of reading, s."""
+    thread_ns: Mapping[int, Mapping[float, int]] = field(default_factory=dict)
+    """The CPU time of threads by `schedstat`, by number and by the time of reading, s."""
     cgroups: Mapping[int, str] = field(default_factory=dict)
     """The versions of control groups that the CPU is seen under, each with a line that shows it."""
     mounts: frozenset[str] = frozenset()
@@ -85,6 +87,7 @@ class Linux:
             {**self.threads, **more.threads},
             _joined(self.built, more.built),
             _joined(self.used_ns, more.used_ns),
+            _joined(self.thread_ns, more.thread_ns),
             # The first line that shows a version is enough.
             {**self.cgroups, **more.cgroups, **self.cgroups},
             self.mounts | more.mounts,
@@ -106,13 +109,14 @@ class Linux:
         return {**version, **self.settings, **built, **groups, **threads}
 
 
+_Name = TypeVar("_Name")
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
 def _joined(
-    first: Mapping[str, Mapping[_Key, _Value]], second: Mapping[str, Mapping[_Key, _Value]]
-) -> dict[str, Mapping[_Key, _Value]]:
+    first: Mapping[_Name, Mapping[_Key, _Value]], second: Mapping[_Name, Mapping[_Key, _Value]]
+) -> dict[_Name, Mapping[_Key, _Value]]:
     """Mappings by name, those of the same name joined."""
     return {**first, **{name: {**first.get(name, {}), **items} for name, items in second.items()}}
 
@@ -127,6 +131,7 @@ class _Draft:
     threads: dict[int, ProcThread] = field(default_factory=dict)
     built: dict[str, dict[str, str]] = field(default_factory=dict)
     used_ns: dict[str, dict[float, int]] = field(default_factory=dict)
+    thread_ns: dict[int, dict[float, int]] = field(default_factory=dict)
     cgroups: dict[int, str] = field(default_factory=dict)
     mounts: frozenset[str] = frozenset()
 
@@ -151,6 +156,10 @@ _ALLOWED_CPUS = re.compile(r"Cpus_allowed_list:\s*(?P<cpus>[\d,-]{1,4096})")
 """The line of a thread's `status` with the CPUs that it may run on."""
 _AFFINITY = re.compile(r"pid (?P<tid>\d{1,10})'s (current|new) affinity list: (?P<cpus>[\d,-]{1,4096})")
 """What `taskset -pc` prints."""
+_SCHEDSTAT = re.compile(
+    r"/proc/\d{1,10}/task/(?P<tid>\d{1,10})/schedstat\s*:\s?(?P<ran>\d{1,19}) \d{1,19} \d{1,19}", re.ASCII
+)
+"""The time a thread ran and the time it waited, ns, and the number of its turns."""
 _FILE = re.compile(r"(?P<path>/(?:sys|proc|etc|boot)/[^:\s]+)\s*:\s?(?P<value>.*)")
 _BUILT = re.compile(r"(?:/boot/(?:config-(?P<release>[^:\s]+)|\S+?):)?(?P<name>CONFIG_\w+)=(?P<value>.*)")
 _VERSION = re.compile(r"(?:/proc/version\s*:\s?|/proc/sys/kernel/osrelease\s*:\s?|kernel\.osrelease = )(?P<text>.*)")
@@ -266,6 +275,10 @@ def _took(draft: _Draft, text: str, at: float | None) -> bool:
     if affinity is not None:
         number = int(affinity["tid"])
         draft.threads[number] = replace(draft.threads.get(number, ProcThread()), cpus=affinity["cpus"])
+        return True
+    counters = _SCHEDSTAT.fullmatch(text)
+    if counters is not None and at is not None:
+        draft.thread_ns.setdefault(int(counters["tid"]), {})[at] = int(counters["ran"])
         return True
     of_group = _CGROUP_FILE.fullmatch(text)
     if of_group is not None:

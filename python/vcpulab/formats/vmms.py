@@ -47,6 +47,17 @@ _VMMS = (
 )
 
 
+def vcpu_of(thread_name: str) -> int | None:
+    """The number of the vCPU that a thread with such a name is; `None`: no virtual machine monitor names vCPUs so.
+
+    Examples:
+        >>> vcpu_of("CPU 3/KVM"), vcpu_of("fc_vcpu 0"), vcpu_of("vhost-1234")
+        (3, 0, None)
+    """
+    matches = (vmm.vcpu.fullmatch(thread_name) for vmm in _VMMS)
+    return next((int(match["vcpu"]) for match in matches if match), None)
+
+
 def machines_of(threads: Iterable[Thread]) -> Iterator[Machine]:
     """The VMs whose programs a list of threads has; one without a name is called like its program and process."""
     processes: dict[int, list[Thread]] = {}

@@ -1,14 +1,17 @@
 """CPU use of a KVM host's VMs, by counters that were read at least twice."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from vcpulab.formats.vmms import vcpu_of
 from vcpulab.hosts.cgroups import place_of
 from vcpulab.hosts.kvm_host import KvmHost, Vm
 
 DOMSTATS = "virsh domstats"
 CPU_STAT = "cpu.stat of its control group"
+SCHEDSTAT = "schedstat of its threads"
 
 
 @dataclass(frozen=True)
@@ -27,12 +30,24 @@ def use_of(vm: Vm, host: KvmHost) -> Use | None:
     percent = _percent(vm.machine.cpu_ns)
     if percent is not None:
         return Use(percent, DOMSTATS, _of_vcpus(_by_vcpu(vm.machine.vcpu_ns)))
-    if vm.scope is None or not vm.alone:
-        return None
-    percent = _percent(host.linux.used_ns.get(vm.scope, {}))
-    if percent is None:
-        return None
-    return Use(percent, CPU_STAT, _of_vcpus(_below(vm.scope, host.linux.used_ns)))
+    threads = _threads(vm, host)
+    if vm.scope is not None and vm.alone:
+        percent = _percent(host.linux.used_ns.get(vm.scope, {}))
+        if percent is not None:
+            return Use(percent, CPU_STAT, _of_vcpus(_below(vm.scope, host.linux.used_ns) or threads))
+    vcpus = _of_vcpus(threads)
+    return Use(math.fsum(vcpus), SCHEDSTAT, vcpus) if vcpus else None
+
+
+def _threads(vm: Vm, host: KvmHost) -> dict[int, Mapping[float, int]]:
+    """The counters of the threads of a VM's vCPUs."""
+    return {
+        vcpu: host.linux.thread_ns[thread.thread]
+        for thread in host.listed.values()
+        if (vcpu := vcpu_of(thread.name)) is not None
+        and thread.thread in host.linux.thread_ns
+        and host.name_of_process(thread.process) == vm.machine.name
+    }
 
 
 def _by_vcpu(counters: Mapping[tuple[float, int], int]) -> dict[int, dict[float, int]]:
