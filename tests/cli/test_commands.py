@@ -755,6 +755,16 @@ def test_every_value_of_every_parameter_is_typed_as_the_tool_takes_it_or_refused
                 assert int(words[words.index("-b") + 1]) <= int(words[words.index("-p") + 1])
 
 
+@pytest.mark.parametrize("written", ["base_slice_us = 2000", 'cgroup_mode = "smp"', 'preempt = "full"'])
+def test_parameters_of_linux_are_not_typed_on_a_xen_host(written: str) -> None:
+    steps = typed(f'scheduler = "linux-eevdf"\ngeneration = "7.3"\n{written}', "vcpus = 2\n")
+    name = written.partition(" ")[0]
+    assert not [
+        step.text for step in steps if step.how in ("run", "keep") and (name in step.text or "2000" in step.text)
+    ]
+    assert any(f"no command sets {name} of" in text for text in texts(steps, "cannot"))
+
+
 @pytest.mark.parametrize("given_range", ["web.weight=0..4", "web.weight=0,256"])
 def test_tune_tries_nothing_that_the_tool_refuses(given_range: str) -> None:
     with pytest.raises(RequestError, match="1 to 65535; xl takes no other weight"):

@@ -251,7 +251,8 @@ def _(setting: Params) -> Way:
             continue
         value = setting.values.get(name, beside[name])
         allowed = takes(pool.scheduler, pool.tools, name, value, beside)
-        if how is None:
+        # Files of a Linux host are not on a Xen host.
+        if how is None or how.by == "host":
             way.cannot.append(f"{setting.owner}: no command sets {name} of {pool}")
         elif allowed is not None:
             unit = f" {param.unit}" if param.unit and allowed.startswith("whole") else ""
