@@ -56,6 +56,12 @@ def _wide() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
 
+def write_program(path: Path, script: str) -> None:
+    """Writes a shell script that can be run like a program."""
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
 def commands_with_examples() -> list[str]:
     """All commands and their subcommands, in the order of the help."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support import write_program
 from vcpulab import Scenario, Twin
 from vcpulab.cli import collect
 from vcpulab.cli.main import main
@@ -46,12 +47,6 @@ xen_minor              : 17
 xen_extra              : .0
 xen_scheduler          : credit2
 """
-
-
-def stub(folder: Path, name: str, script: str) -> None:
-    file = folder / name
-    file.write_text(f"#!/bin/sh\n{script}\n")
-    file.chmod(0o755)
 
 
 def run(
@@ -132,7 +127,7 @@ def test_command_lines_are_kept_of_vms_alone_and_without_secrets(tmp_path: Path)
         "    100     100  TS      -   0 /      nginx       nginx --token=abc",
         "    200     201  TS      -   0 /      CPU 0/KVM   qemu-system-x86_64 -object a,data=hidden -name guest=web",
     ]
-    stub(stubs, "ps", "cat <<'END'\n" + "\n".join([heading, *rows]) + "\nEND")
+    write_program(stubs / "ps", "cat <<'END'\n" + "\n".join([heading, *rows]) + "\nEND")
     done = run(["sh"], tmp_path, "--seconds", "1", "--out", "host.tar.gz", stubs=stubs)
     assert done.returncode == 0, done.stderr
     listed = files_of(tmp_path / "host.tar.gz")["ps.txt"]
@@ -147,12 +142,11 @@ def test_the_archive_of_a_xen_host_becomes_a_scenario(tmp_path: Path, capsys: py
     stubs.mkdir()
     for name, text in (("list", XL_LIST), ("info", XL_INFO), ("xentop", XENTOP)):
         stubs.joinpath(f"{name}.txt").write_text(text)
-    stub(
-        stubs,
-        "xl",
+    write_program(
+        stubs / "xl",
         f'case "$1 $#" in "list 1") cat {stubs}/list.txt;; info*) cat {stubs}/info.txt;; *) echo no >&2; exit 1;; esac',
     )
-    stub(stubs, "xentop", f"cat {stubs}/xentop.txt")
+    write_program(stubs / "xentop", f"cat {stubs}/xentop.txt")
     done = run(["sh"], tmp_path, "--seconds", "1", "--out", "host.tar.gz", stubs=stubs)
     assert done.returncode == 0, done.stderr
     assert main(["import", str(tmp_path / "host.tar.gz"), "--out", str(tmp_path / "host.toml")]) == 0
@@ -166,7 +160,7 @@ def test_ssh_runs_the_script_there_and_fetches_the_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Like OpenSSH's client: the words of the command, joined, are for the shell of the host.
-    stub(tmp_path, "ssh", f'printf "%s\\n" "$@" >{tmp_path}/typed; shift 2; exec sh -c "$*"')
+    write_program(tmp_path / "ssh", f'printf "%s\\n" "$@" >{tmp_path}/typed; shift 2; exec sh -c "$*"')
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin")
     monkeypatch.chdir(tmp_path)
     assert main(["collect", "--ssh", "root@kvm1", "--seconds", "1"]) == 0
@@ -180,7 +174,7 @@ def test_ssh_runs_the_script_there_and_fetches_the_archive(
 def test_a_host_that_cannot_be_reached_is_an_error_and_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stub(tmp_path, "ssh", "echo 'ssh: connect to host kvm9 port 22: No route to host' >&2; exit 255")
+    write_program(tmp_path / "ssh", "echo 'ssh: connect to host kvm9 port 22: No route to host' >&2; exit 255")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.chdir(tmp_path)
     assert main(["collect", "--ssh", "root@kvm9"]) == 2

@@ -18,7 +18,7 @@ _SSH_FAILED = 255
 """The status of `ssh` for errors of its own."""
 
 
-@command("collect", "vcpulab collect > collect.sh", "vcpulab collect --ssh root@kvm1 --out host.tar.gz")
+@command("collect", "vcpulab collect --out collect.sh", "vcpulab collect --ssh root@kvm1 --out host.tar.gz")
 def collect(
     *,
     ssh: Annotated[
