@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FOLLOWED = 2
 """The number of late applications whose requests are followed; the rest are most often late for the same reason."""
 _FINDINGS_SOON = 2
-"""The number of findings that are shown before the parts of the time."""
+"""The number of findings that are shown after the first metric's time and request, and before the rest."""
 _LINES = 6
 """The number of lines on a request that are shown unless the document is full."""
 
@@ -32,7 +32,7 @@ def document(answer: "Explanation", label: str, toolstack: Toolstack | None, *, 
     if answer.advice:
         yield Part.always(Heading("What holds it back, and how to fix it"), Lines([""]))
         findings = [finding(label, advice, toolstack, full=full) for advice in answer.advice]
-        yield Part.items(findings, "finding", rounds=(1, _FINDINGS_SOON))
+        yield Part.items(findings, "finding", rounds=(1, 1, _FINDINGS_SOON))
     if answer.explained:
         yield Part.only_on_page(Heading("Where the time goes"))
     for place, entry in enumerate(answer.explained):

@@ -36,9 +36,9 @@ def collect(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Print a shell script that gathers what a host says about itself into an archive, for `vcpulab import`.
+    """Print a script that gathers what a host says about itself, or run it over SSH.
 
-    The script reads the topology, the kernel or Xen, parameters of the scheduler, VMs with their pinning, weights and
+    It makes an archive that `vcpulab import` and `vcpulab twin` read. The script reads the topology, the kernel or Xen, parameters of the scheduler, VMs with their pinning, weights and
     quotas, and counters of CPU time, twice. It needs a POSIX shell and the usual tools, installs nothing and changes
     nothing. Of command lines it keeps only those of VMs, without passwords. `less collect.sh` shows what it does.
 
