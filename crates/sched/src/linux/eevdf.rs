@@ -824,6 +824,10 @@ impl Flavor for Eevdf {
         self.rules.flat && matches!(self.cgroup_mode, CgroupMode::Concur | CgroupMode::Tasks)
     }
 
+    fn multiplies_shares(&self) -> bool {
+        self.counts_runnable() || self.rules.flat && self.cgroup_mode == CgroupMode::Max
+    }
+
     fn group_width(&self, runnable: u64, cpus: u64) -> GroupWidth {
         let whole = (runnable / ONE_TASK).max(1);
         match self.cgroup_mode {

@@ -113,6 +113,10 @@ pub trait Flavor: Clone {
     fn counts_runnable(&self) -> bool {
         false
     }
+    /// Whether a group may have more than its shares, also where all its tasks are on one CPU.
+    fn multiplies_shares(&self) -> bool {
+        false
+    }
     /// The number by which the shares of a group are multiplied, from its average number of runnable tasks in 1024ths and the
     /// number of CPUs.
     fn group_width(&self, _runnable: u64, _cpus: u64) -> GroupWidth {

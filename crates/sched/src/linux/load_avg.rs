@@ -45,8 +45,8 @@ impl<F: Flavor> Fair<F> {
     pub(super) fn update_cfs_group(&mut self, e: EntityId, now: Time) {
         let Kind::Group(own) = self.entities[e].kind else { return };
         let Some((group, _)) = self.cfs_rqs[own].group else { return };
-        let counts = self.smp && self.flavor.counts_runnable();
-        let spread = self.groups[group].cfs_rq_count > 1 || counts;
+        let multiplied = self.smp && self.flavor.multiplies_shares();
+        let spread = self.groups[group].cfs_rq_count > 1 || multiplied;
         if spread {
             self.update_cfs_rq_load_avg(own, now);
             self.update_runnable_avg(own, now);
