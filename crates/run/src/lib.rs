@@ -23,6 +23,8 @@
 mod assemble;
 #[cfg(test)]
 mod client_tests;
+#[cfg(test)]
+mod entitlement_tests;
 mod error;
 mod follow;
 #[cfg(test)]

@@ -105,6 +105,7 @@ fn role_json(role: Role) -> Value {
         Role::Timetable => json!({ "name": "timetable" }),
         Role::Frame => json!({ "name": "frame" }),
         Role::GroupWeight => json!({ "name": "group-weight" }),
+        Role::GroupWeightMode(_) => json!({ "name": "group-weight-mode" }),
         Role::GroupIdle => json!({ "name": "group-idle" }),
         Role::GroupQuota(of) => json!({ "name": "group-quota", "part": part(of) }),
         Role::GroupPeriod(of) => json!({ "name": "group-period", "part": part(of) }),

@@ -83,6 +83,49 @@ fn nothing_is_said_where_groups_do_not_decide_alone() {
     }
 }
 
+/// The modes of 7.3: the number of times that the weight of a group counts.
+#[test]
+fn weights_of_groups_count_by_their_mode() {
+    let of = |mode: &str, pcpus: u32, rest: &str| {
+        let text = format!(
+            "[host]\nhypervisor = \"kvm\"\nscheduler = \"linux-eevdf\"\ngeneration = \"7.3\"\nprofile = \"exact\"\npcpus = {pcpus}\n\
+             {mode}\n[domain.a]\nvcpus = 8\n[domain.b]\nvcpus = 2\n{rest}"
+        );
+        entitlements(&Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}")))
+    };
+    let mode = |name: &str| format!("cgroup_mode = \"{name}\"");
+    let both = |name: &str, rest: &str| of(&mode(name), 4, rest);
+    assert_eq!(both("smp", ""), [Some(2.0); 2]);
+    assert_eq!(both("max", ""), [Some(2.0); 2]);
+    let by_cpus = [Some(4.0 * 4.0 / 6.0), Some(4.0 * 2.0 / 6.0)];
+    assert_eq!(both("up", ""), by_cpus);
+    assert_eq!(both("concur", ""), by_cpus);
+    assert_eq!(of("", 4, ""), by_cpus, "concur is the default");
+    assert_eq!(both("tasks", ""), [Some(4.0 * 8.0 / 10.0), Some(4.0 * 2.0 / 10.0)]);
+    assert_eq!(of(&mode("tasks"), 1, ""), [Some(0.8), Some(0.2)]);
+    assert_eq!(of(&mode("concur"), 1, ""), [Some(0.5); 2]);
+
+    // Ten threads in machine.slice on four pCPUs, beside one in system.slice.
+    let daemon = "[domain.d]\ndaemon = true\n";
+    let of_daemon = |name: &str| both(name, daemon)[2];
+    assert_eq!(of_daemon("smp"), Some(1.0));
+    assert_eq!(of_daemon("concur"), Some(4.0 / 5.0));
+    assert_eq!(of_daemon("tasks"), Some(4.0 / 11.0));
+    assert_eq!(both("up", daemon), [None; 3], "the threads of a slice may all be on one pCPU");
+    assert_eq!(of(&mode("up"), 1, daemon)[2], Some(0.5));
+
+    // In `max` a group has at most the weight of nice -20, 8668 of 100 for nice 0.
+    let heavy = both("max", "weight = 10000\n");
+    assert_eq!(heavy, [Some(4.0 - 2.0), Some(2.0)]);
+    let heavy = of(&mode("max"), 2, "weight = 10000\n");
+    assert_eq!(heavy, [Some(2.0 * 200.0 / 8868.0), Some(2.0 * 8668.0 / 8868.0)]);
+
+    let adjusted =
+        |param: &str| both("smp", &format!("[[action]]\nat = \"1s\"\nop = \"adjust-global\"\n{param}\n"));
+    assert_eq!(adjusted("cgroup_mode = \"concur\""), [None; 2], "the mode changes");
+    assert_eq!(adjusted("migration_cost_us = 100"), [Some(2.0); 2]);
+}
+
 /// `a` has one vCPU, and `b` two.
 fn on(policy: &str, generation: &str, host: &str, a: &str, b: &str) -> [Option<f64>; 2] {
     let text = format!(
@@ -156,6 +199,12 @@ fn every_generation_promises_what_its_parameters_mean() {
                 }
                 ("linux-cfs" | "linux-eevdf", _) => {
                     assert_eq!(alike, [Some(0.5); 2], "each domain is a group");
+                    let expected = if generation.name == "7.3" {
+                        [Some(2.0 / 3.0), Some(4.0 / 3.0)]
+                    } else {
+                        [Some(1.0); 2]
+                    };
+                    assert_eq!(on("pcpus = 2", "", ""), expected, "{}", generation.name);
                     assert_eq!(on("pcpus = 1", "weight = 300", ""), [Some(0.75), Some(0.25)]);
                     assert_eq!(on("pcpus = 1", "vcpu_quota_us = 10000", ""), [Some(0.1), Some(0.9)]);
                     // The first releases have no idle groups.

@@ -46,7 +46,7 @@ pub use param_spec::{ParamKind, ParamSpec};
 pub use policy::{Generation, Policy, Registered};
 pub use proposal::{Proposal, Refusal};
 pub use registry::{Runner, boxed, check, find, host_rules, policies, shortest_interval, width, with};
-pub use role::{Part, Per, ReservationPart, ReservedOn, Role};
+pub use role::{GroupWeight, Part, Per, ReservationPart, ReservedOn, Role};
 pub use roles::{Member, fair_shares};
 pub use toolstack::{Set, Toolstack};
 pub use width::Width;

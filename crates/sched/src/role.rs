@@ -13,6 +13,35 @@ pub enum Per {
     VcpuOfPcpu,
 }
 
+/// The number of times that the weight of a control group counts beside its siblings, all CPUs together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupWeight {
+    /// Once: the CPUs divide the weight.
+    Once,
+    /// Once on each CPU that a busy thread of the group is on.
+    Undivided,
+    /// Once for each busy thread, at most once for each CPU.
+    PerBusyThreadUpToCpus,
+    /// Once for each busy thread.
+    PerBusyThread,
+    /// Once for each CPU of the host; together at most this weight.
+    PerCpu(i64),
+}
+
+impl GroupWeight {
+    /// The weight of a group on all CPUs together, if this many of its threads are always busy.
+    pub fn total(self, weight: f64, threads: u32, cpus: u32) -> f64 {
+        let times = |count: u32| weight * f64::from(count.max(1));
+        match self {
+            GroupWeight::Once => weight,
+            // Balancing spreads busy threads over the CPUs.
+            GroupWeight::Undivided | GroupWeight::PerBusyThreadUpToCpus => times(threads.min(cpus)),
+            GroupWeight::PerBusyThread => times(threads),
+            GroupWeight::PerCpu(most) => times(cpus).min(most as f64),
+        }
+    }
+}
+
 /// The part of a reservation that a parameter is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReservationPart {
@@ -67,6 +96,8 @@ pub enum Role {
     Frame,
     /// The weight of a domain's control group beside the groups in the same group.
     GroupWeight,
+    /// The number of times that weights of control groups count, by the value of the parameter; without one, once.
+    GroupWeightMode(&'static [GroupWeight]),
     /// 1: a domain's control group runs when nothing else wants to.
     GroupIdle,
     /// CPU time that a part of a domain may have in each period; negative: no limit.

@@ -1,7 +1,7 @@
 //! Entitlements: the CPU time that the parameters of a scheduler promise each domain.
 
 use vcpulab_host::{DomId, Time};
-use vcpulab_sched::{Member, Role};
+use vcpulab_sched::{Member, ParamSpec, Role};
 
 use crate::action::{ActionSpec, Change};
 use crate::group_shares::group_shares;
@@ -28,7 +28,14 @@ impl Spec {
 /// `None` where these do not decide, or where domains, parameters and pools change during the run.
 pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
     let mut all = vec![None; spec.domains.len()];
-    let changing = |action: &ActionSpec| !matches!(action.change, Change::AdjustGlobal(..));
+    let changing = |action: &ActionSpec| match &action.change {
+        Change::AdjustGlobal(pool, params) => {
+            let role = |param: &&ParamSpec| param.role != Role::Plain;
+            let promises = spec.pools[*pool].generation.params.iter().filter(role);
+            promises.into_iter().any(|param| params.get(param.name).is_some())
+        }
+        _ => true,
+    };
     if spec.actions.iter().any(changing) || spec.domains.iter().any(|domain| domain.start > Time::ZERO) {
         return all;
     }

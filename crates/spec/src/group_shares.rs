@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use vcpulab_host::{Class, DomId, GroupConfig, Span};
-use vcpulab_sched::{Generation, ParamSpec, fair_shares};
+use vcpulab_sched::{Generation, GroupWeight, ParamSpec, fair_shares};
 
 use crate::domain::DomainSpec;
 use crate::host::POOL_0;
@@ -11,33 +11,44 @@ use crate::kvm::{KvmSpec, ROOT, ThreadsSpec};
 use crate::platform::{Guest, VmSpec};
 use crate::spec::Spec;
 
-/// A control group, or what a domain has below it.
+/// A control group: one with a path, or that of a domain.
 struct Node {
     weight: f64,
     /// Greatest CPU time that the node's threads can use, in pCPUs.
-    most: f64,
-    inside: Vec<usize>,
+    cpu_max: f64,
+    /// Number of threads in the group and in the groups below it.
+    threads: u32,
+    children: Vec<usize>,
     domain: Option<DomId>,
 }
 
-/// CPU time that each domain of a KVM host is entitled to, in pCPUs: each group shares what it has among those in it by weight, none above
-/// what its vCPUs and limits allow, and what those leave is shared again. `None` for all where weights do not decide alone: threads that
-/// are pinned, real-time, or run on what is left over. `None` for what is a part of a VM: the threads that serve it. `weight` is the
-/// parameter with the weight of a domain's own group.
+impl Node {
+    fn new(weight: f64, cpu_max: f64) -> Self {
+        Node { weight, cpu_max, threads: 0, children: Vec::new(), domain: None }
+    }
+}
+
+/// CPU time that each domain of a KVM host is entitled to when every thread is always busy, in pCPUs: each group shares its CPU time
+/// among its children by their weights on all CPUs together ([`GroupWeight`]), none above what its vCPUs and limits allow. What is left
+/// over is shared again. `None` for all where weights do not decide alone: threads that are pinned, real-time, or run on what is left
+/// over. `None` for a part of a VM: the threads that serve it. `weight` is the parameter with the weight of a domain's own group.
 pub(crate) fn group_shares(spec: &Spec, kvm: &KvmSpec, weight: &ParamSpec) -> Vec<Option<f64>> {
-    let mut all = vec![None; spec.domains.len()];
-    let idle = kvm.cgroups.iter().any(|group| group.config.idle || group.cpus.is_some());
-    let generation = spec.pools[POOL_0].generation;
-    if idle || spec.domains.iter().any(|domain| is_special(domain, generation)) {
-        return all;
+    let mut entitlements = vec![None; spec.domains.len()];
+    let special_group = kvm.cgroups.iter().any(|group| group.config.idle || group.cpus.is_some());
+    let pool = &spec.pools[POOL_0];
+    if special_group || spec.domains.iter().any(|domain| is_special(domain, pool.generation)) {
+        return entitlements;
     }
-    let mut tree = Tree::new(kvm);
+    let mut tree = Tree::new(kvm, pool.generation.group_weight(&pool.params), spec.host.pcpus);
     for (d, domain) in spec.domains.enumerate() {
-        tree.put(spec, d, domain, weight);
+        tree.insert_domain(spec, d, domain, weight);
     }
-    tree.sum_up(0);
-    tree.give(0, f64::from(spec.host.pcpus), &mut all);
-    all
+    if tree.depends_on_placement() {
+        return entitlements;
+    }
+    tree.sum_children(0);
+    tree.distribute(0, f64::from(spec.host.pcpus), &mut entitlements);
+    entitlements
 }
 
 /// Whether more than weights decides where and when a domain runs.
@@ -52,71 +63,89 @@ fn limit(quota: Span, period: Span) -> f64 {
     quota.ns() as f64 / period.ns() as f64
 }
 
-/// The groups that there are, the root group first.
+/// The control groups of a host, the root group first.
 struct Tree<'a> {
     nodes: Vec<Node>,
     by_path: BTreeMap<&'a str, usize>,
-    given: BTreeMap<&'a str, &'a GroupConfig>,
+    configs: BTreeMap<&'a str, &'a GroupConfig>,
+    group_weight: GroupWeight,
+    pcpus: u32,
 }
 
 impl<'a> Tree<'a> {
-    fn new(kvm: &'a KvmSpec) -> Self {
-        let root = Node { weight: 1.0, most: f64::INFINITY, inside: Vec::new(), domain: None };
-        let given = kvm.cgroups.iter().map(|group| (group.path.as_str(), &group.config)).collect();
-        Tree { nodes: vec![root], by_path: BTreeMap::from([(ROOT, 0)]), given }
+    fn new(kvm: &'a KvmSpec, group_weight: GroupWeight, pcpus: u32) -> Self {
+        let configs = kvm.cgroups.iter().map(|group| (group.path.as_str(), &group.config)).collect();
+        let nodes = vec![Node::new(1.0, f64::INFINITY)];
+        Tree { nodes, by_path: BTreeMap::from([(ROOT, 0)]), configs, group_weight, pcpus }
     }
 
-    fn add(&mut self, around: usize, node: Node) -> usize {
+    fn add(&mut self, parent: usize, node: Node) -> usize {
         let id = self.nodes.len();
         self.nodes.push(node);
-        self.nodes[around].inside.push(id);
+        self.nodes[parent].children.push(id);
         id
     }
 
-    /// The group of a path, made with those around it if it is not there.
-    fn at(&mut self, path: &'a str) -> usize {
-        if let Some(&known) = self.by_path.get(path) {
-            return known;
+    /// The group of a path. Adds it and its parents where they are missing.
+    fn group_of_path(&mut self, path: &'a str) -> usize {
+        if let Some(&group) = self.by_path.get(path) {
+            return group;
         }
-        let around = path.rsplit_once('/').map_or(0, |(around, _)| self.at(around));
-        let config = self.given.get(path).map_or(GroupConfig::NEW, |config| **config);
-        let most = config.quota.map_or(f64::INFINITY, |quota| limit(quota, config.period));
-        let node = Node { weight: config.weight.into(), most, inside: Vec::new(), domain: None };
-        let id = self.add(around, node);
-        self.by_path.insert(path, id);
-        id
+        let parent = path.rsplit_once('/').map_or(0, |(parent, _)| self.group_of_path(parent));
+        let config = self.configs.get(path).map_or(GroupConfig::NEW, |config| **config);
+        let cpu_max = config.quota.map_or(f64::INFINITY, |quota| limit(quota, config.period));
+        let group = self.add(parent, Node::new(config.weight.into(), cpu_max));
+        self.by_path.insert(path, group);
+        group
     }
 
-    fn put(&mut self, spec: &'a Spec, d: DomId, domain: &'a DomainSpec, weight: &ParamSpec) {
+    fn insert_domain(&mut self, spec: &'a Spec, d: DomId, domain: &'a DomainSpec, weight: &ParamSpec) {
         let Some(threads) = domain.guest.threads().filter(|threads| !serves_a_vm(spec, &threads.cgroup))
         else {
             return;
         };
-        let around = self.at(&threads.cgroup);
+        let parent = self.group_of_path(&threads.cgroup);
         let weight = weight.number_in(&domain.params) as f64;
-        let most = spec.pools[POOL_0].generation.limit(&domain.member());
-        self.add(around, Node { weight, most, inside: Vec::new(), domain: Some(d) });
+        let cpu_max = spec.pools[POOL_0].generation.limit(&domain.member());
+        let node = Node { threads: domain.vcpus(), domain: Some(d), ..Node::new(weight, cpu_max) };
+        self.add(parent, node);
     }
 
-    fn sum_up(&mut self, at: usize) -> f64 {
-        if self.nodes[at].domain.is_none() {
-            let inside = self.nodes[at].inside.clone();
-            let sum: f64 = inside.into_iter().map(|one| self.sum_up(one)).sum();
-            self.nodes[at].most = self.nodes[at].most.min(sum);
+    /// Whether the CPU time of groups depends on the CPUs that balancing finds for their threads. A weight that is not divided is the
+    /// load of a CPU whatever the number of domains in the group: balancing may leave all of them on one CPU.
+    fn depends_on_placement(&self) -> bool {
+        let is_shared = |child: &usize| self.nodes[*child].domain.is_none();
+        let beside = |node: &Node| node.children.len() > 1 && node.children.iter().any(is_shared);
+        self.group_weight == GroupWeight::Undivided && self.pcpus > 1 && self.nodes.iter().any(beside)
+    }
+
+    /// Counts the threads of all groups below a node, and limits each group to what its children can use.
+    fn sum_children(&mut self, node: usize) {
+        if self.nodes[node].domain.is_some() {
+            return;
         }
-        self.nodes[at].most
+        let (mut threads, mut cpu_max) = (0, 0.0);
+        for child in self.nodes[node].children.clone() {
+            self.sum_children(child);
+            threads += self.nodes[child].threads;
+            cpu_max += self.nodes[child].cpu_max;
+        }
+        let group = &mut self.nodes[node];
+        (group.threads, group.cpu_max) = (threads, group.cpu_max.min(cpu_max));
     }
 
-    fn give(&self, at: usize, amount: f64, all: &mut [Option<f64>]) {
-        let Node { inside, domain, .. } = &self.nodes[at];
+    /// Shares CPU time among the domains below a node.
+    fn distribute(&self, node: usize, cpu_time: f64, entitlements: &mut [Option<f64>]) {
+        let Node { children, domain, .. } = &self.nodes[node];
         if let Some(d) = domain {
-            all[d.index()] = Some(amount);
+            entitlements[d.index()] = Some(cpu_time);
         }
-        let of =
-            |value: fn(&Node) -> f64| inside.iter().map(|&one| value(&self.nodes[one])).collect::<Vec<_>>();
-        let shares = fair_shares(amount, &of(|node| node.weight), &of(|node| node.most));
-        for (&one, share) in inside.iter().zip(shares) {
-            self.give(one, share, all);
+        let nodes = || children.iter().map(|&child| &self.nodes[child]);
+        let weight = |child: &Node| self.group_weight.total(child.weight, child.threads, self.pcpus);
+        let weights: Vec<f64> = nodes().map(weight).collect();
+        let limits: Vec<f64> = nodes().map(|child| child.cpu_max).collect();
+        for (&child, share) in children.iter().zip(fair_shares(cpu_time, &weights, &limits)) {
+            self.distribute(child, share, entitlements);
         }
     }
 }

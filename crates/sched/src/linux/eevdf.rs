@@ -5,11 +5,12 @@ use vcpulab_host::{Class, PcpuId, Span, Time};
 
 use super::cfs_rq::{CfsRqId, Entity, EntityId, Task, TaskId, vruntime_diff};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
-use super::load_weight::{LoadWeight, NICE_0_SHIFT, div_delta_fair, ns};
+use super::load_weight::{LoadWeight, NICE_0_LOAD, NICE_0_SHIFT, div_delta_fair, ns};
 use super::newidle::BalanceRules;
 use super::preempt::PreemptModels;
 use super::realtime::RtRule;
 use super::task_group::{GroupWidth, ONE_TASK, Throttle};
+use crate::role::GroupWeight;
 
 /// Virtual time at which queues begin.
 const INITIAL_VRUNTIME: u64 = 0u64.wrapping_sub(1 << 20);
@@ -229,6 +230,26 @@ impl CgroupMode {
 
     /// The kernel's words.
     pub const NAMES: [&'static str; 5] = ["up", "smp", "concur", "max", "tasks"];
+
+    /// The number of times that a group's weight counts, by mode, in the order of [`CgroupMode::ALL`].
+    pub const GROUP_WEIGHTS: [GroupWeight; 5] = [
+        CgroupMode::Up.group_weight(),
+        CgroupMode::Smp.group_weight(),
+        CgroupMode::Concur.group_weight(),
+        CgroupMode::Max.group_weight(),
+        CgroupMode::Tasks.group_weight(),
+    ];
+
+    /// The number of times that a group's weight counts beside its siblings.
+    const fn group_weight(self) -> GroupWeight {
+        match self {
+            CgroupMode::Up => GroupWeight::Undivided,
+            CgroupMode::Smp => GroupWeight::Once,
+            CgroupMode::Concur => GroupWeight::PerBusyThreadUpToCpus,
+            CgroupMode::Max => GroupWeight::PerCpu(MAX_MODE_WEIGHT as i64 * 100 / NICE_0_LOAD as i64),
+            CgroupMode::Tasks => GroupWeight::PerBusyThread,
+        }
+    }
 }
 
 /// The greatest weight of a group on a CPU with [`CgroupMode::Max`]: the weight of nice -20.

@@ -135,15 +135,17 @@ const fn preempt(models: PreemptModels) -> ParamSpec {
 const PREEMPT: &str = "preempt";
 /// The file that sets the preemption model.
 const PREEMPT_FILE: &str = "/sys/kernel/debug/sched/preempt";
-const CGROUP_MODE: ParamSpec = global(
-    "cgroup_mode",
-    "",
-    ParamKind::Choice(&CgroupMode::NAMES),
-    CgroupMode::Concur as i64,
-    "Weight of a group whose threads run on several CPUs: its weight on every CPU (up), divided among them (smp, as before 7.3), or \
+const CGROUP_MODE: ParamSpec = ParamSpec {
+    name: "cgroup_mode",
+    scope: Scope::Global,
+    role: Role::GroupWeightMode(&CgroupMode::GROUP_WEIGHTS),
+    unit: "",
+    kind: ParamKind::Choice(&CgroupMode::NAMES),
+    default: CgroupMode::Concur as i64,
+    doc: "Weight of a group whose threads run on several CPUs: its weight on every CPU (up), divided among them (smp, as before 7.3), or \
      divided after it is multiplied by the number of its runnable threads up to the number of CPUs (concur), by the number of CPUs \
      (max), or by the number of runnable threads (tasks).",
-);
+};
 
 const LLC_BALANCING: ParamSpec = global(
     "llc_balancing",

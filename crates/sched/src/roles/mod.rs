@@ -8,7 +8,7 @@ use vcpulab_host::Params;
 
 use crate::param_spec::ParamSpec;
 use crate::policy::Generation;
-use crate::role::{Per, Role};
+use crate::role::{GroupWeight, Per, Role};
 
 pub use member::Member;
 pub use shares::fair_shares;
@@ -29,11 +29,21 @@ impl Generation {
         self.param_of(Role::GroupIdle).is_some_and(|idle| idle.number_in(params) == 1)
     }
 
+    /// The number of times that the weight of a control group counts, on a host with these global parameters.
+    pub fn group_weight(&self, global: &Params) -> GroupWeight {
+        let modes = self.params.iter().find_map(|param| match param.role {
+            Role::GroupWeightMode(modes) => Some((param, modes)),
+            _ => None,
+        });
+        let mode = modes.and_then(|(param, modes)| modes.get(usize::try_from(param.number_in(global)).ok()?));
+        mode.copied().unwrap_or(GroupWeight::Once)
+    }
+
     /// CPU time that each domain of a pool is entitled to when all want all they can get, in pCPUs, by the roles of the parameters:
     ///
     /// * Weights: shares in proportion to them, none above what a domain's vCPUs, cap and quotas allow, and what those leave shared by
-    ///   weight again (weighted max-min fairness). A weight counts once for a domain, or for each of its vCPUs. Where nothing balances
-    ///   pCPUs, weights decide in a pool of one pCPU only.
+    ///   weight again (weighted max-min fairness). A weight counts once for a domain, or for each of its vCPUs; that of a control group
+    ///   as [`Generation::group_weight`] has it. Where nothing balances pCPUs, weights decide in a pool of one pCPU only.
     /// * Reservations: what is reserved for its vCPUs, as long as the pCPUs have room for all reservations.
     /// * A timetable: its slots, as a part of the frame.
     ///
@@ -45,29 +55,31 @@ impl Generation {
         } else if let Some(reservation) = self.reservation() {
             reservation.promised(pcpus, members)
         } else {
-            self.by_weight(pcpus, members).unwrap_or_else(|| vec![None; members.len()])
+            self.by_weight(pcpus, global, members).unwrap_or_else(|| vec![None; members.len()])
         }
     }
 
-    fn by_weight(&self, pcpus: u32, members: &[Member<'_>]) -> Option<Vec<Option<f64>>> {
-        let weights = self.params.iter().find_map(|param| match param.role {
-            Role::Weight(per) => Some((param, per, false)),
-            Role::InverseWeight(per) => Some((param, per, true)),
-            // Beside each other in the root group.
-            Role::GroupWeight => Some((param, Per::Domain, false)),
-            _ => None,
-        });
-        let (param, per, inverse) = weights?;
+    fn by_weight(&self, pcpus: u32, global: &Params, members: &[Member<'_>]) -> Option<Vec<Option<f64>>> {
+        let weighs =
+            |role: Role| matches!(role, Role::Weight(_) | Role::InverseWeight(_) | Role::GroupWeight);
+        let param = self.params.iter().find(|param| weighs(param.role))?;
         let special = |member: &Member<'_>| member.pinned || self.is_idle(member.params);
-        if members.iter().any(special) || (per == Per::VcpuOfPcpu && pcpus > 1) {
+        let stay = matches!(param.role, Role::Weight(Per::VcpuOfPcpu) | Role::InverseWeight(Per::VcpuOfPcpu));
+        if members.iter().any(special) || (stay && pcpus > 1) {
             return None;
         }
+        let total = |weight: f64, per: Per, vcpus: u32| match per {
+            Per::Domain => weight,
+            Per::Vcpu | Per::VcpuOfPcpu => weight * f64::from(vcpus),
+        };
+        let group_weight = self.group_weight(global);
         let weight = |member: &Member<'_>| {
             let own = param.number_in(member.params) as f64;
-            let own = if inverse { 1.0 / own } else { own };
-            match per {
-                Per::Domain => own,
-                Per::Vcpu | Per::VcpuOfPcpu => own * f64::from(member.vcpus),
+            match param.role {
+                Role::Weight(per) => total(own, per, member.vcpus),
+                Role::InverseWeight(per) => total(1.0 / own, per, member.vcpus),
+                // The domains' groups are all in the root group.
+                _ => group_weight.total(own, member.vcpus, pcpus),
             }
         };
         let weights: Vec<f64> = members.iter().map(weight).collect();
