@@ -7,7 +7,9 @@ import pytest
 import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab import formats as recordings
+from vcpulab.errors import RecordingError, RequestError
 from vcpulab.hosts.kvm_listings import read_host
+from vcpulab.imports.kvm import scenario_of
 
 HOST = ROOT / "examples" / "kvm-host"
 FOLDERS = ROOT / "crates" / "conformance" / "tests" / "linux"
@@ -320,3 +322,29 @@ def test_what_is_wrong_is_said(command: Vcpulab, tmp_path: Path, name: str, text
     assert (refused.returncode, refused.stdout) == (2, ""), refused.stderr
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Name ID Mem VCPUs State Time(s)\nDomain-0 0 1024 2 r----- 9.0\n", "xl-list; allowed: .*vcpulab.imports.xen"),
+        ("timeStamp,elapsed,label,success\n1,2,a,true\n", "jtl; allowed: listings of a KVM host"),
+    ],
+)
+def test_listings_of_other_hosts_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "list.txt").write_text(text)
+    with pytest.raises(RequestError, match=f"list.txt: found {said}"):
+        scenario_of([recordings.read(tmp_path / "list.txt")])
+
+
+@pytest.mark.parametrize("policy", ["batch", "idle", "other"])
+def test_the_policy_of_an_experiments_thread_is_read(tmp_path: Path, policy: str) -> None:
+    (tmp_path / "experiment.txt").write_text(f"vm a\nth policy={policy}\n")
+    [thread] = recordings.read(tmp_path / "experiment.txt").holds.machines["a"]
+    assert thread.policy == policy
+
+
+def test_an_experiment_with_another_policy_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "experiment.txt").write_text("vm a\nth policy=fifo\n")
+    with pytest.raises(RecordingError, match=r"experiment.txt:2: found `th policy=fifo`.*policy=other\|batch\|idle"):
+        recordings.read(tmp_path / "experiment.txt")

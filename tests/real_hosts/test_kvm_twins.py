@@ -159,6 +159,15 @@ def test_groups_of_a_recorded_experiment(tmp_path: Path) -> None:
     assert document["domain"]["B"]["weight"] == 200
 
 
+@pytest.mark.parametrize("policy", ["batch", "idle"])
+def test_policies_of_a_recorded_experiment(tmp_path: Path, policy: str) -> None:
+    shutil.copytree(FOLDERS / "6.12-eevdf-nested", tmp_path / "host")
+    file = tmp_path / "host/experiment.txt"
+    file.write_text(file.read_text().replace("\nth", f"\nth policy={policy}"))
+    domains = Twin(tmp_path / "host").scenario.to_dict()["domain"]
+    assert {name: domains[name]["sched_policy"] for name in "AB"} == {"A": policy, "B": policy}
+
+
 def test_threads_that_serve_vms_are_found_and_kept_as_those_who_wake(tmp_path: Path) -> None:
     """QEMU's main loop wakes its vCPU in a recording of a real KVM host."""
     shutil.copy(KVM / "ftrace.txt.xz", tmp_path)

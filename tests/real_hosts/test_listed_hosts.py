@@ -73,6 +73,21 @@ xen_commandline        : placeholder sched-gran=core
 """
 
 
+def test_a_table_of_another_scheduler_than_the_hosts_is_a_note() -> None:
+    def credit(pool: str) -> Made:
+        rows: list[dict[str, int | str]] = [{"name": "Domain-0", "id": 0, "weight": 256, "cap": 0}]
+        return host(epyc(), more=[Read(HERE, "xl-sched", [Sched(pool, "credit", {}, rows)])])
+
+    note = (
+        "pool Pool-0: listings name different schedulers (`credit`, `credit2`): listings of different times or hosts?"
+    )
+    for made in (credit(""), credit("Pool-0")):
+        assert document(made)["host"]["scheduler"] == "credit"
+        assert any(text.startswith(note) for text in made.notes)
+    assert not any("different schedulers" in text for text in credit("fast").notes)
+    assert not any("different schedulers" in text for text in host(epyc()).notes)
+
+
 def test_the_tables_of_info_are_read(tmp_path: Path, command: Vcpulab) -> None:
     (tmp_path / "info.txt").write_text(TEXT)
     info = read_info(tmp_path / "info.txt")

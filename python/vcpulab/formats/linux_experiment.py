@@ -1,10 +1,11 @@
 """The setups of recordings of Linux's schedulers (`experiment.txt`): control groups, VMs, and their threads.
 
-A line each: `cg PATH weight=N max=QUOTA,PERIOD burst=N idle=N threaded`, `vm NAME GROUP`, `th cg=GROUP nice=N …` of
-the VM before, `set FILE VALUE`. What its threads do (`wk`, `sl`, `jit`, `yield`) is in the recording.
+A line each: `cg PATH weight=N max=QUOTA,PERIOD burst=N idle=N threaded`, `vm NAME GROUP`, `th cg=GROUP nice=N policy=P`
+of the VM before, `set FILE VALUE`. What its threads do (`wk`, `sl`, `jit`, `yield`) is in the recording.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 
@@ -16,9 +17,10 @@ BEGINS = r"(cg|vm|th|set) \S+( |$)"
 _ALLOWED = {
     "cg": "cg PATH weight=N max=QUOTA,PERIOD burst=N idle=N threaded",
     "vm": "vm NAME GROUP",
-    "th": "th cg=GROUP nice=N wk=N sl=N jit=N yield=N",
+    "th": "th cg=GROUP nice=N policy=other|batch|idle wk=N sl=N jit=N yield=N",
     "set": "set FILE VALUE",
 }
+_POLICIES = ("other", "batch", "idle")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Thread:
     group: str
     """The path of the thread's control group; empty: the root group."""
     nice: int = 0
+    policy: str = "other"
+    """`other`, `batch` or `idle`: `SCHED_OTHER` and so on."""
 
 
 @dataclass
@@ -60,12 +64,18 @@ def read_experiment(path: str | PathLike[str]) -> Experiment:
         elif words[0] == "vm" and 1 < len(words) < 4:
             name, around = words[1], (words[2] if len(words) == 3 else "").strip("/")
             experiment.machines[name] = []
-        elif words[0] == "th" and name is not None and re.fullmatch(r"-?\d{1,2}", options.get("nice", "0")):
-            thread = Thread(options.get("cg", around).strip("/"), int(options.get("nice", "0")))
-            experiment.machines[name].append(thread)
+        elif words[0] == "th" and name is not None and _is_thread(options):
+            group, nice = options.get("cg", around).strip("/"), int(options.get("nice", "0"))
+            experiment.machines[name].append(Thread(group, nice, options.get("policy", "other")))
         elif words[0] != "set":
             raise wrong(str(path), number, line, f"`{_ALLOWED[words[0]]}`")
     return experiment
+
+
+def _is_thread(options: Mapping[str, str]) -> bool:
+    return (
+        re.fullmatch(r"-?\d{1,2}", options.get("nice", "0")) is not None and options.get("policy", "other") in _POLICIES
+    )
 
 
 def _files(options: dict[str, str]) -> dict[str, str]:

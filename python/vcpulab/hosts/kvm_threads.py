@@ -168,6 +168,9 @@ class _Reader:
         experiment = host.experiment.machines.get(called, [])
         if vcpu < len(experiment):
             group: str | None = experiment[vcpu].group
+            if experiment[vcpu].policy != "other":
+                scheduling = {**vm.machine.scheduling, vcpu: (experiment[vcpu].policy, 0)}
+                vm = replace(vm, machine=replace(vm.machine, scheduling=scheduling))
         else:
             group = host.group_of(thread["thread"], thread["process"])
         if group is not None:

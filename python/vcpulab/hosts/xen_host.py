@@ -43,7 +43,7 @@ class Pool:
     is_assumed: bool = False
     """`True`: no listing names a scheduler that this program has."""
     notes: tuple[str, ...] = ()
-    """Notes on an assumed scheduler, and on parameters that are left out."""
+    """Notes on an assumed scheduler, on contradictions, and on parameters that are left out."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +214,14 @@ def _pool(name: str, listed: ListedPool | None, sched: Sched | None, info: Info)
         reason = f"{shown} is not supported" if shown else "no listing says which; it is Xen's default"
         notes.append(f"scheduler = {_DEFAULT}: {reason}")
     used = scheduler or _DEFAULT
+    # Other pools may have another scheduler than the one that `xl info` names.
+    of_pool = list(filter(None, dict.fromkeys(rows if name != POOL_0 else named)))
+    if scheduler is not None and len(of_pool) > 1:
+        shown = ", ".join(f"`{candidate}`" for candidate in of_pool)
+        notes.append(
+            f"pool {name}: listings name different schedulers ({shown}): listings of different times or hosts? "
+            f"scheduler = {used} is assumed"
+        )
     params = {} if sched is None else scheduler_params(sched, used, params_of(used, info.settings), notes)
     cpus = None if listed is None else listed.cpus
     return Pool(name, used, params, cpus, is_assumed=scheduler is None, notes=tuple(notes))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vcpulab.errors import RequestError
-from vcpulab.formats.kinds import Read, Unused, files_by_name
+from vcpulab.formats.kinds import Read, Unused, files_by_name, hypervisor_of
 from vcpulab.formats.linux_cpus import L3_CACHES
 from vcpulab.formats.machine import Machine
 from vcpulab.hosts.cgroups import cpuset_of
@@ -20,7 +20,7 @@ from vcpulab.hosts.kernel import (
     without_missing_params,
 )
 from vcpulab.hosts.kernel_rules import EEVDF
-from vcpulab.hosts.kvm_host import LISTER, KvmHost, Vm, allowed_name, tables_around
+from vcpulab.hosts.kvm_host import KINDS, LISTER, KvmHost, Vm, allowed_name, tables_around
 from vcpulab.hosts.kvm_listings import read_host
 from vcpulab.hosts.kvm_use import Use, use_of
 from vcpulab.hosts.pcpu_map import PcpuMap, flat, map_of
@@ -58,17 +58,21 @@ def scenario_of(
     """The KVM host that listings are of.
 
     Args:
-        listings: the results of `recordings.read`; of two that say the same the later one counts.
+        listings: the results of `formats.read`; of two that say the same the later one counts.
         profile: the hardware profile; `None`: `generic`.
         toolstack: in whose commands advice is given; `None`: that whose listings there are.
         folder: where the scenario will be, for a profile that is a file.
         unused: the files that are left out, each a note.
 
     Raises:
-        RequestError: no listing names a VM.
+        RequestError: no listing names a VM, or a listing is not of a KVM host.
         ScenarioError: there is no such profile.
     """
     reads = list(listings)
+    for read in reads:
+        if read.kind not in KINDS:
+            xen = "; `vcpulab.imports.xen` reads listings of a Xen host" if hypervisor_of(read.kind) == "xen" else ""
+            raise RequestError(f"{read.path}: found {read.kind}", allowed=f"listings of a KVM host{xen}")
     host = read_host(reads)
     notes: list[str] = [*map(str, unused), *host.notes]
     machines = _running(host, notes)
