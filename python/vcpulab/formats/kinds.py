@@ -96,7 +96,7 @@ class Read:
     path: Path
     kind: Kind
     holds: Any
-    """A `Recording` for traces; else what the kind's reader in `recordings.xl`, `.xenmon` or `.jtl` answers with."""
+    """A `Recording` for traces; else what the kind's reader in `formats.xl`, `.xenmon` or `.jtl` returns."""
 
     def as_data(self) -> dict[str, Any]:
         """All of it, as JSON has it."""

@@ -21,7 +21,7 @@ def read_host(listings: Iterable[Read], vcpu_threads: Sequence[VcpuThread] = ())
     """The host that listings describe; of two that say the same the later one counts.
 
     Args:
-        listings: the results of `recordings.read`.
+        listings: the results of `formats.read`.
         vcpu_threads: the threads that a file says to be vCPUs.
     """
     reader = _Reader()

@@ -52,7 +52,7 @@ def scenario_of(
     """The host that listings are of.
 
     Args:
-        listings: the results of `recordings.read`; of two of a kind the later one counts, but for parameters of
+        listings: the results of `formats.read`; of two of a kind the later one counts, but for parameters of
             schedulers and domains' files, of which there may be many.
         profile: the hardware profile; `None`: `generic`.
         toolstack: in whose commands advice is given; `None`: `xl`.

@@ -188,11 +188,11 @@ def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
     """The turns of each vCPU.
 
     Args:
-        events: What `recordings.read_trace` wrote there.
-        links: Who wakes whom; other wake-ups are put down to time.
+        events: the file of events that `formats.read_trace` wrote.
+        links: the wake-up links between vCPUs; other wake-ups are attributed to timers.
 
     Raises:
-        RequestError: there is too much of it.
+        RequestError: the recording has too many events.
     """
     scanned = pl.scan_ipc(events).filter(pl.col("kind").is_in(["runstate", "wake"]), pl.col("domain") >= 0)
     blocks = scanned.filter(kind="runstate", what="blocked").select(pl.len()).collect().item()

@@ -24,8 +24,8 @@ def with_partners(events: Path, summary: Mapping[str, Any], candidates: Set[Link
     """The links without those that are due to chance, and links of further vCPUs that ask a linked vCPU.
 
     Args:
-        events: what `recordings.read_trace` wrote.
-        summary: what it said of them.
+        events: the file of events that `formats.read_trace` wrote.
+        summary: the summary of these events that it returned.
         candidates: links by wake-up counts.
     """
     wakes = _without_ticks(events) if candidates else {}
