@@ -1,6 +1,6 @@
-"""Every error that this package raises for its callers to handle.
+"""The errors that this package raises for its callers to handle.
 
-Children of `VcpulabError` that only one module raises stand in that module.
+Subclasses of `VcpulabError` that only one module raises are defined in that module.
 """
 
 from collections.abc import Sequence

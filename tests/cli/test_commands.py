@@ -422,13 +422,13 @@ def test_exactly_the_change_is_typed(changes: Mapping[str, Any], toolstack: Tool
     ("changes", "toolstack", "reason"),
     [
         ({"host.pcpus": 8}, "xl", "host.pcpus = 8: takes a machine with more pCPUs than 4"),
-        ({"host.profile": "exact"}, "xl", "host.profile, host.costs: takes another machine"),
-        ({"host.generation": "xen4.4.1"}, "xl", "credit (xen4.4.1): takes another release of the hypervisor"),
+        ({"host.profile": "exact"}, "xl", "host.profile, host.costs: requires another machine"),
+        ({"host.generation": "xen4.4.1"}, "xl", "credit (xen4.4.1): requires another release of the hypervisor"),
         ({"domain.web.pool": "rt"}, "xapi", "domain web: XAPI does not keep this; type it again after each start"),
         (
             {"domain.web.weight": 512},
             "libvirt",
-            "credit (xen4.17) is a scheduler of Xen: on a KVM host it cannot be had, nor its parameters",
+            "`credit` is a Xen scheduler and does not exist on a KVM host",
         ),
         (
             {"domain.web.nic.driver_vcpu": 3},
@@ -834,7 +834,7 @@ def test_findings_say_when_each_command_holds(capsys: pytest.CaptureFixture[str]
         "at run time:",
         "to keep it after a restart:",
         "what no command does or keeps:",
-        "host.profile, host.costs: takes another machine",
+        "host.profile, host.costs: requires another machine",
     ]
 
 

@@ -598,11 +598,11 @@ def test_another_kernel_or_hypervisor_is_no_command() -> None:
         new_steps(EEVDF, EEVDF.change({"host.scheduler": "linux-cfs"})), "cannot"
     )
     xen = Scenario.from_toml('[host]\nprofile = "exact"\npcpus = 8\nscheduler = "credit2"\n[domain.web]\nvcpus = 4\n')
-    assert "host.hypervisor = kvm: takes another host" in texts(new_steps(xen, EEVDF), "cannot")
+    assert "host.hypervisor = kvm: requires another host" in texts(new_steps(xen, EEVDF), "cannot")
     polling = EEVDF.change({"host.halt_poll_us": 0, 'cgroup."machine.slice".weight': 50})
     for toolstack in TOOLSTACKS["xen"]:
         back = new_steps(polling, xen.change({"domain.web.weight": 512}), toolstack)
-        assert "host.hypervisor = xen: takes another host" in texts(back, "cannot")
+        assert "host.hypervisor = xen: requires another host" in texts(back, "cannot")
 
 
 def test_the_whole_scenario() -> None:

@@ -304,7 +304,7 @@ def test_cpus_that_are_in_nodes_in_turn_are_numbered_anew(tmp_path: Path) -> Non
         "threads": 2,
         "nodes": 2,
     }
-    assert "pCPUs are numbered anew" in notes
+    assert "pCPUs are renumbered" in notes
     assert "CPUs 0,16 are the threads of a core" in notes
     # CPUs 0 and 2 are the first threads of the first two cores of node 0.
     first = scenario["domain"]["web"]["affinity"][0]
@@ -331,7 +331,7 @@ def test_cpus_after_offline_ones_are_numbered_anew(tmp_path: Path) -> None:
         scenario, notes = imported(tmp_path, cpus=cpus, machines=pinned)
         assert scenario["domain"]["web"]["affinity"] == ["3", "all"], cpus
         assert "CPUs 3-4 are offline" in notes
-        assert notes.count("pCPUs are numbered anew: 0 to 2 are CPUs 0, 1, … 2; 3 is CPU 5") == 1
+        assert notes.count("pCPUs are renumbered: 0 to 2 are CPUs 0, 1, … 2; 3 is CPU 5") == 1
 
 
 def test_nodes_in_no_usual_order_are_contradicted_aloud(tmp_path: Path) -> None:

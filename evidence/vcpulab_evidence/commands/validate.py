@@ -29,9 +29,7 @@ def validate(
     report: Annotated[Path | None, Parameter(help="Also write a page with all of it (HTML)."), Writes.FILE] = None,
     results: Annotated[
         Path,
-        Parameter(
-            help="Directory in which runs are kept: an interrupted validation of Xen's goes on where it stopped."
-        ),
+        Parameter(help="Directory in which runs are kept: an interrupted validation of Xen resumes."),
         Writes.FOLDER,
     ] = Path("out/validate"),
     all: All = False,

@@ -30,32 +30,32 @@ def read_cgls(path: str | PathLike[str]) -> Linux:
     """The tree: its processes, each with its control group.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: a line is not part of such a tree.
     """
     threads: dict[int, ProcThread] = {}
-    above: list[str] = []
-    around: list[str] = []
-    begun = False
+    root: list[str] = []
+    ancestors: list[str] = []
+    in_tree = False
     for number, line in lines_of(path):
         begin = re.match(BEGINS, line)
         if begin is not None or not line.strip():
-            begun = True
-            above = begin["unit"].strip("/").split("/") if begin is not None and begin["unit"] else above
+            in_tree = True
+            root = begin["unit"].strip("/").split("/") if begin is not None and begin["unit"] else root
             continue
         match = _ROW.match(line)
         if match is None:
-            # What systemd says of a unit below it, such as `→ user.invocation_id: …`, and headings of pages.
-            if begun and line.lstrip("│ \u00a0").startswith(("→", "lines ")):
+            # Properties of units, such as `→ user.invocation_id: …`, and status lines of the pager.
+            if in_tree and line.lstrip("│ \u00a0").startswith(("→", "lines ")):
                 continue
             raise wrong(str(path), number, line, "a line of the tree that systemd-cgls draws")
         depth, rest = len(match["tree"]) // 2 - 1, match["rest"]
         process = _PROCESS.fullmatch(rest)
-        if depth >= _DEPTH_MAX or depth > len(around):
+        if depth >= _DEPTH_MAX or depth > len(ancestors):
             raise wrong(str(path), number, line, "a group or a process one level below the one before")
         if rest.startswith("→"):
             continue
         if process is not None:
-            threads[int(process["pid"])] = ProcThread(int(process["pid"]), group="/".join([*above, *around[:depth]]))
+            threads[int(process["pid"])] = ProcThread(int(process["pid"]), group="/".join([*root, *ancestors[:depth]]))
         else:
-            around[depth:] = [_UNIT.sub("", rest)]
+            ancestors[depth:] = [_UNIT.sub("", rest)]
     return Linux(threads=threads)

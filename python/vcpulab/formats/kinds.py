@@ -96,7 +96,7 @@ class Read:
     path: Path
     kind: Kind
     holds: Any
-    """A `Recording` for traces; else what the kind's reader in `formats.xl`, `.xenmon` or `.jtl` returns."""
+    """A `Recording` for traces; else what the kind's reader in `formats` returns."""
 
     def as_data(self) -> dict[str, Any]:
         """All of it, as JSON has it."""
@@ -235,16 +235,20 @@ def _begun_by(line: str) -> Kind | None:
 
 
 def _refuse_binary(path: Path, data: bytes, text: str) -> None:
-    """Refuses what perf and trace-cmd keep, and tables that perf makes of it."""
+    """Refuses empty files, binary files of perf and trace-cmd, and tables that perf makes of recordings.
+
+    Raises:
+        RecordingError: the file is one of these.
+    """
     if not text.strip():
-        raise RecordingError(f"{path}: empty: nothing was recorded, or written to it")
+        raise RecordingError(f"{path}: empty: nothing was recorded or written to it")
     if data[:8] in _PERF_DATA:
         raise RecordingError(
-            f"{path}: what `perf record` keeps; allowed: its text\n  hint: {_AS_TEXT.format(shlex.quote(str(path)))}"
+            f"{path}: a binary perf.data file; allowed: its text\n  hint: {_AS_TEXT.format(shlex.quote(str(path)))}"
         )
     if data.startswith(_TRACE_CMD):
         as_text = f"trace-cmd report -i {shlex.quote(str(path))} > trace.txt"
-        raise RecordingError(f"{path}: what `trace-cmd record` keeps; allowed: its text\n  hint: {as_text}")
+        raise RecordingError(f"{path}: a binary trace.dat file; allowed: its text\n  hint: {as_text}")
     if _PERF_TABLES.search(text):
         raise RecordingError(
             f"{path}: a table of `perf sched`, without wake-ups; allowed: the trace\n"
@@ -264,7 +268,7 @@ def _kind_of_text(path: Path, text: str) -> Kind:
         raise RecordingError(f"{path}: {output.title}: {INSTEAD}\n  hint: {output.command}")
     if _SCENARIO.search(text):
         recorder = f"vcpulab run {shlex.quote(str(path))} --trace DIRECTORY"
-        raise RecordingError(f"{path}: a scenario, no recording\n  hint: {recorder} records one")
+        raise RecordingError(f"{path}: a scenario, not a recording\n  hint: {recorder} records one")
     if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
         return "xl-cfg"
     raise _unknown(path)
@@ -432,7 +436,7 @@ _OF_CONTAINERS = ("rootfs", "unprivileged")
 
 
 def _of_kvm(text: str, lines: Sequence[str]) -> Kind | None:
-    """A listing of a KVM host; `None`: it is none."""
+    """The kind of a KVM host's listing; `None`: the text is none of these kinds."""
     first = next((line for line in lines if heading_of(line) is None), "")
     xml = _XML.search(text)
     by_root: list[Kind] = []
@@ -448,7 +452,7 @@ def _of_kvm(text: str, lines: Sequence[str]) -> Kind | None:
 
 
 def names_of(listings: Iterable[Read]) -> tuple[dict[int, str], list[Path]]:
-    """Names of domains by their numbers, from whatever says them; and the files beside a trace that do not."""
+    """The names of domains by ID in traces and `xl list`, and the unread files `list*.txt` beside a trace."""
     names: dict[int, str] = {}
     unread: list[Path] = []
     for read_listing in listings:

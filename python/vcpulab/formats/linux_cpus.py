@@ -32,7 +32,7 @@ def read_counts(path: str | PathLike[str]) -> Info:
     """`virsh nodeinfo`, or `lscpu` without options.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: a line is not `name: value`, or the number of CPUs is missing.
     """
     info = Info({})
     models = 0
@@ -63,7 +63,7 @@ def read_lscpu(path: str | PathLike[str]) -> Info:
     """`lscpu -p`: a line for each CPU, also with other columns, in another order, and with CPUs that are offline.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: a column or a cell is missing, a cell is not a number, or CPUs are not listed once each.
     """
     info = Info({})
     columns = list(_PLACE)
@@ -83,8 +83,8 @@ def read_lscpu(path: str | PathLike[str]) -> Info:
     for number, row in rows:
         # A host that does not tell a place leaves the cell empty, or has no such column.
         cells = [row.get(column) or "0" for column in _PLACE]
-        cut = any(column in columns and column not in row for column in _PLACE)
-        if cut or not row.get("cpu") or not all(map(_NUMBER.fullmatch, cells)):
+        is_truncated = any(column in columns and column not in row for column in _PLACE)
+        if is_truncated or not row.get("cpu") or not all(map(_NUMBER.fullmatch, cells)):
             raise wrong(str(path), number, ",".join(row.values()), f"`{','.join(columns).upper()}`")
         if row.get("online", "Y") in ("Y", "yes") and (row["core"] or not has_cores):
             info.cpus.append(Cpu(*map(int, cells)))
@@ -96,7 +96,7 @@ def read_capabilities(path: str | PathLike[str]) -> Info:
     """`virsh capabilities`: the CPUs of each node of the host.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file is not such XML, a number is missing, or CPUs are not listed once each.
     """
     [host, *_] = elements(path, "capabilities")
     info = Info({})

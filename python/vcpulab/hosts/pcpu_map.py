@@ -72,7 +72,12 @@ class PcpuMap:
         return "all" if len(pcpus) == self.pcpus else spans(pcpus) or None
 
     def set_of(self, listed: str, owner: str, notes: list[str]) -> str:
-        """As `of_host`; a set that names no pCPU is left out, which is a note: `owner` says of what it is.
+        """The set of pCPUs as `of_host` translates it; a set that cannot be translated becomes `all` and a note.
+
+        Args:
+            listed: the set, in the host's numbers.
+            owner: the setting that has the set, for notes.
+            notes: receives a note for each set, or part of a set, that is left out.
 
         Examples:
             >>> notes = []
@@ -150,7 +155,7 @@ def map_of(info: Info, notes: list[str], lister: str = "xl info -n") -> PcpuMap 
     mapping = _of_table(info, notes, lister) if info.cpus else _of_settings(info, notes, lister)
     if mapping is not None and mapping.renumbered:
         notes.append(
-            f"pCPUs are numbered anew: {_runs(mapping.numbers)}. Sets of pCPUs are translated; in commands that pin, "
+            f"pCPUs are renumbered: {_runs(mapping.numbers)}. Sets of pCPUs are translated; in commands that pin, "
             "or make pools, type the host's own numbers"
         )
     return mapping
@@ -182,7 +187,7 @@ def _of_settings(info: Info, notes: list[str], lister: str) -> PcpuMap | None:
         ]
         return flat(pcpus)
     sockets = pcpus // (cores * threads)
-    if sockets * cores * threads != pcpus or not _fit(sockets, cores, nodes):
+    if sockets * cores * threads != pcpus or not _is_valid_shape(sockets, cores, nodes):
         notes.append(
             f"{pcpus} CPUs, {cores} cores per socket, {threads} threads per core, {nodes} nodes: not every socket has "
             f"the same; each CPU is a core of its own here (`{lister}` says where each is)"
@@ -236,8 +241,8 @@ def _is_x86(machine: str) -> bool:
     return machine.startswith("x86") or re.fullmatch(r"i\d86", machine) is not None
 
 
-def _fit(sockets: int, cores: int, nodes: int) -> bool:
-    """`True`: a scenario accepts these numbers."""
+def _is_valid_shape(sockets: int, cores: int, nodes: int) -> bool:
+    """Whether a scenario accepts a topology with these numbers."""
     return sockets > 0 and (sockets % nodes == 0 or (nodes % sockets == 0 and cores % (nodes // sockets) == 0))
 
 
@@ -254,18 +259,20 @@ def _of_cpus(cpus: Sequence[Cpu], info: Info, notes: list[str]) -> PcpuMap:
         notes.append(f"node {', '.join(empty)} has memory and no CPU: left out")
     uneven = _uneven(cores, sockets, nodes)
     if uneven is not None:
-        notes.append(f"{uneven}: a scenario cannot say that; each CPU is a core of its own here, and there is one node")
+        notes.append(
+            f"{uneven}: scenarios cannot express this; each CPU is a core of its own here, and there is one node"
+        )
         return PcpuMap(numbers, _flat(len(numbers)), even=False)
     shape = (len(sockets), len(cores) // len(sockets), len(cpus) // len(cores), len(nodes))
     orders = [(True, cpus), (False, cpus)]
-    # Where neither is the host's numbering, pCPUs are numbered anew, core by core.
+    # Where neither is the host's numbering, pCPUs are renumbered, core by core.
     orders.append((True, sorted(cpus, key=lambda cpu: (cpu.socket, cpu.node, cpu.core, cpu.cpu))))
     fits = ((ordered, Topology(*shape, adjacent)) for adjacent, ordered in orders)
-    ordered, topology = next((fit for fit in fits if _is(*fit)), (cpus, None))
+    ordered, topology = next((fit for fit in fits if _matches(*fit)), (cpus, None))
     if topology is None:
         notes.append(
-            f"the {len(nodes)} nodes do not have the cores in rows of equal length: a scenario cannot say that; each "
-            "CPU is a core of its own here, and there is one node"
+            f"the {len(nodes)} nodes do not have the cores in rows of equal length: scenarios cannot express this; "
+            "each CPU is a core of its own here, and there is one node"
         )
         return PcpuMap(numbers, _flat(len(numbers)))
     cpus_of_nodes = {node: frozenset(cpu.cpu for cpu in ordered if cpu.node == node) for node in _nodes(ordered)}
@@ -293,13 +300,13 @@ def _uneven(
     in_socket = sorted({len({cpu.core for cpu in members}) for members in sockets.values()})
     if len(in_socket) > 1:
         return f"there are sockets of {' and of '.join(map(str, in_socket))} cores online"
-    if not _fit(len(sockets), in_socket[0], len(nodes)):
+    if not _is_valid_shape(len(sockets), in_socket[0], len(nodes)):
         return f"there are {len(nodes)} nodes on {len(sockets)} sockets of {in_socket[0]} cores"
     return None
 
 
-def _is(cpus: Sequence[Cpu], topology: Topology) -> bool:
-    """`True`: CPUs are where a topology has the pCPUs of these positions, whatever their cores' and nodes' numbers."""
+def _matches(cpus: Sequence[Cpu], topology: Topology) -> bool:
+    """Whether CPUs in this order have the places of a topology's pCPUs, whatever the numbers of cores and nodes are."""
     kinds: dict[Hashable, set[Hashable]] = {}
     for position, cpu in enumerate(cpus):
         core = topology.core(position)

@@ -71,7 +71,7 @@ class XenHost:
         affinity, soft = (domain.by_number(masks, vcpus) for masks in (domain.affinity, domain.soft))
         return replace(domain, affinity=affinity, soft=soft)
 
-    def under(self, scheduler: str) -> "XenHost":
+    def with_scheduler(self, scheduler: str) -> "XenHost":
         """The host under another scheduler, which has none of the parameters of the present one."""
         return replace(
             self,
@@ -79,7 +79,7 @@ class XenHost:
             domains={name: replace(domain, params={}) for name, domain in self.domains.items()},
         )
 
-    def on(self, placed: PcpuMap, notes: list[str]) -> "XenHost":
+    def with_pools(self, placed: PcpuMap, notes: list[str]) -> "XenHost":
         """The host with the pools that a scenario can have; domains of other pools are in the first one.
 
         Args:
@@ -90,7 +90,7 @@ class XenHost:
             >>> from vcpulab.hosts.pcpu_map import flat
             >>> pools = [Pool("Pool-0", "credit2"), *(Pool("two", "credit2", {}, cpus) for cpus in ("2-3", "7", None))]
             >>> notes = []
-            >>> [pool.pcpus for pool in XenHost(Info({}), tuple(pools)).on(flat(4), notes).pools]
+            >>> [pool.pcpus for pool in XenHost(Info({}), tuple(pools)).with_pools(flat(4), notes).pools]
             [None, '2-3']
             >>> for note in notes:
             ...     print(note)

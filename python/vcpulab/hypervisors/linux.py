@@ -138,7 +138,7 @@ def _of_a_daemon(setting: Setting, change: Change, domain: str) -> Way:
 def _of_the_host(setting: Setting, change: Change) -> Iterator[Way]:
     match setting:
         case Scheduler(pool) | Params(pool) if not pool.is_linux:
-            yield Way.none(f"{pool} is a scheduler of Xen: on a KVM host it cannot be had, nor its parameters")
+            yield Way.none(f"`{pool.scheduler}` is a Xen scheduler and does not exist on a KVM host")
         case Scheduler(pool, new_kernel):
             # Of a host as it was installed nothing is to be typed: the kernel has one scheduler.
             yield Way.none(f"{pool}: install a kernel of {pool.generation}, and boot it") if new_kernel else Way()
@@ -153,7 +153,7 @@ def _of_the_host(setting: Setting, change: Change) -> Iterator[Way]:
         case Smt() | Governor() | Shape() | Pcpus():
             yield _cpus(setting)
         case Machine(fields):
-            yield Way.none(f"host.{', host.'.join(fields)}: takes another machine")
+            yield Way.none(f"host.{', host.'.join(fields)}: requires another machine")
         case MemoryStays() | AnotherHypervisor():
             yield Way.none(str(setting))
         case GuestThreads(_, vm, threads):
@@ -195,12 +195,12 @@ def _interrupts(setting: HostInterrupts) -> Way:
 def _why_not(setting: Affinity | Online | Life) -> str:
     match setting:
         case Affinity():
-            return "soft_affinity: Linux has no CPUs that a thread only prefers"
+            return "soft_affinity: Linux has no soft affinity"
         case Online(_, _, vcpu, on):
             inside = f"echo {int(on)} > /sys/devices/system/cpu/cpu{vcpu}/online"
             return f"vCPU {vcpu} {'on' if on else 'off'}line: in the guest: {inside}"
         case Life(_, _, op):
-            return f"{op}: by whoever starts and stops it"
+            return f"{op}: done by the service manager"
 
 
 def _tunables(pool: Pool, values: Mapping[str, Any], *, while_running: bool) -> Way:

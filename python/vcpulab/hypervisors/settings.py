@@ -87,14 +87,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Smt:
-    """The second threads of all cores are online, or offline; the machine is the same."""
+    """SMT switched on or off: whether the second threads of all cores are online."""
 
     pool: Pool
     on: bool
     topology: Topology
     """With all threads."""
     restarts: bool
-    """`True`: the host restarts anyway, or the change requires a restart, as under core scheduling."""
+    """Whether the host restarts for this or another change; under core scheduling this change requires it."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,12 @@ class Governor:
     name: str
     """`performance`, `powersave` or `ondemand`."""
     restarts: bool
-    """`True`: the host restarts anyway."""
+    """Whether another change restarts the host."""
 
 
 @dataclass(frozen=True)
 class PoolMade:
-    """A pool is made, perhaps in place of one with another scheduler."""
+    """The creation of a pool, possibly replacing one with another scheduler."""
 
     pool: Pool
     first: Pool
@@ -401,7 +401,7 @@ class AnotherHypervisor:
     hypervisor: str
 
     def __str__(self) -> str:
-        return f"host.hypervisor = {self.hypervisor}: takes another host"
+        return f"host.hypervisor = {self.hypervisor}: requires another host"
 
 
 @dataclass(frozen=True)

@@ -96,13 +96,13 @@ def _(setting: Scheduler) -> Way:
     pool = setting.pool
     if not pool.tools.sched:
         return Way.none(f"no release of Xen has {pool}")
-    release = f"{pool}: takes another release of the hypervisor"
+    release = f"{pool}: requires another release of the hypervisor"
     return Way(boot=[f"sched={pool.tools.sched}"], cannot=[release] if setting.another_release else [])
 
 
 @_way.register
 def _(setting: Machine) -> Way:
-    return Way.none(f"host.{', host.'.join(setting.fields)}: takes another machine")
+    return Way.none(f"host.{', host.'.join(setting.fields)}: requires another machine")
 
 
 @_way.register

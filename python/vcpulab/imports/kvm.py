@@ -55,14 +55,14 @@ def scenario_of(
     folder: Path | None = None,
     unused: Iterable[Unused] = (),
 ) -> Made:
-    """The KVM host that listings are of.
+    """The scenario of the KVM host that listings describe.
 
     Args:
-        listings: the results of `formats.read`; of two that say the same the later one counts.
+        listings: the results of `formats.read`; of two listings of the same thing the later one counts.
         profile: the hardware profile; `None`: `generic`.
-        toolstack: in whose commands advice is given; `None`: that whose listings there are.
+        toolstack: the toolstack whose commands advice uses; `None`: the one whose listings are given.
         folder: where the scenario will be, for a profile that is a file.
-        unused: the files that are left out, each a note.
+        unused: the files that are left out; each becomes a note.
 
     Raises:
         RequestError: no listing names a VM, or a listing is not of a KVM host.
@@ -96,7 +96,7 @@ def scenario_of(
         ]
     unknown = [name for name, vm in vms.items() if vm.machine.vcpus is None]
     if unknown:
-        notes.append(f"{in_short(unknown)}: no listing says how many vCPUs; one")
+        notes.append(f"{in_short(unknown)}: number of vCPUs not listed; assumed 1")
     uses = {name: use_of(vm, host) for name, vm in vms.items()}
     unmeasured = [name for name, use in uses.items() if use is None]
     lister = _USE_LISTERS.get(host.toolstack, _USE_LISTERS["cgroup"])
@@ -147,10 +147,10 @@ def _usual_scope(machine: Machine, host: KvmHost) -> str | None:
 
 
 def _running(host: KvmHost, notes: list[str]) -> list[Machine]:
-    """The VMs that run. Where no listing shows any that does, all that are not said to be off.
+    """The running VMs. If no listing shows a running VM: all VMs not listed as off.
 
     Raises:
-        RequestError: there is none.
+        RequestError: no VM is listed, or all are off.
     """
     machines = list(host.machines.values())
     if not machines:
@@ -169,7 +169,7 @@ def _running(host: KvmHost, notes: list[str]) -> list[Machine]:
     if off:
         notes.append(f"{names}: off, and left out")
     elif not some_run and any(machine.configured for machine in machines):
-        notes.append("no listing tells which VMs run (`virsh list`, `qm list`); all are taken to run")
+        notes.append("no listing tells which VMs run (`virsh list`, `qm list`); all are assumed to run")
     return [machine for machine in machines if machine.name not in off]
 
 

@@ -49,13 +49,13 @@ def scenario_of(
     folder: Path | None = None,
     unused: Iterable[Unused] = (),
 ) -> Made:
-    """The host that listings are of.
+    """The scenario of the Xen host that listings describe.
 
     Args:
         listings: the results of `formats.read`; of two of a kind the later one counts, but for parameters of
             schedulers and domains' files, of which there may be many.
         profile: the hardware profile; `None`: `generic`.
-        toolstack: in whose commands advice is given; `None`: `xl`.
+        toolstack: the toolstack whose commands advice uses; `None`: `xl`.
         folder: where the scenario will be, for a profile that is a file.
         unused: the files that are left out, each a note.
 
@@ -71,7 +71,7 @@ def scenario_of(
         raise RequestError("no file says which domains there are", allowed=allowed)
     placed = pcpu_map(listed.info, reads, notes)
     notes += [note for pool in listed.pools for note in pool.notes]
-    listed = listed.on(placed, notes)
+    listed = listed.with_pools(placed, notes)
     settings, first = listed.info.settings, listed.pools[0]
     rules = listed.rules(first)
     generation = None if rules is None else rules.generation

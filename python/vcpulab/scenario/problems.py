@@ -8,7 +8,7 @@ from typing import TypedDict
 from vcpulab.errors import ScenarioError
 from vcpulab.scenario.names import grouped
 
-_ALIKE_MOST = 3
+_SIMILAR_SHOWN = 3
 """The number of problems with the same message from which on only the first is shown."""
 
 
@@ -28,7 +28,7 @@ class Problem(TypedDict):
 def in_short(problems: Iterable[Problem], *, full: bool = False) -> Iterator[str]:
     """A line for each problem; unless `full`, a problem of many domains is shown once."""
     for first, *rest in grouped(problems, lambda problem: problem["message"]).values():
-        if len(rest) >= _ALIKE_MOST and not full:
+        if len(rest) >= _SIMILAR_SHOWN and not full:
             yield f"{line_of(first)}\n  and in {len(rest)} more places"
         else:
             yield from map(line_of, (first, *rest))
@@ -46,11 +46,11 @@ def line_of(problem: Problem) -> str:
 
 
 def without_lines(problems: Sequence[Problem], files: Mapping[str, Sequence[Path]]) -> ScenarioError:
-    """The error on a text that nobody has: its problems, each with the listings that name its domain, and no line.
+    """The error for a generated scenario: each problem names its listings instead of a line.
 
     Args:
         problems: the problems.
-        files: the listings by domain; by an empty name: those of the rest, and of domains that no file names.
+        files: the listings by domain; the empty name has those of the host, and of domains that no listing names.
     """
     placed: list[Problem] = []
     texts = []

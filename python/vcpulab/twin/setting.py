@@ -44,8 +44,8 @@ class Setting:
     def xen(self) -> XenHost:
         """The host under a scheduler of Xen's; another scheduler than the recorded one has its own defaults."""
         recorded = self.sources.xen or XenHost(Info({}), (Pool(POOL_0, self.used),))
-        host = recorded if self.used == self.sources.scheduler else recorded.under(self.used)
-        return host.on(self.placed, self.notes)
+        host = recorded if self.used == self.sources.scheduler else recorded.with_scheduler(self.used)
+        return host.with_pools(self.placed, self.notes)
 
     def host(self) -> tuple[dict[str, Any], list[str]]:
         """The fields of the host, and what is to be known of them."""

@@ -33,8 +33,8 @@ def document(bounds: "Bounds", checked: "Sequence[Checked] | None") -> Iterator[
         yield Part.always(Lines([f"beyond its bound: {count} simulated results", ""]))
     if bounds.loads:
         loads, stations = _alike(bounds)
-        yield Part.rows(_loads(loads, stations), "load", rounds=(0, _LOADS_SOON))
-        yield Part.rows(_stations(loads, stations), "station", rounds=(0, _STATIONS_SOON))
+        yield Part.rows(_loads(loads, stations), "load", rounds=(0, _LOADS_SHOWN_FIRST))
+        yield Part.rows(_stations(loads, stations), "station", rounds=(0, _STATIONS_SHOWN_FIRST))
         if over := _overloaded(bounds, stations):
             yield Part.always(Lines([f"Asked for more than 100 % of what it can do: {', '.join(over)}.", ""]))
     if bounds.notes:
@@ -45,7 +45,7 @@ def document(bounds: "Bounds", checked: "Sequence[Checked] | None") -> Iterator[
     yield Part.alternatives(Version(left_out={"what is not modelled": 0}), Version(limits), rank=2)
 
 
-_LOADS_SOON, _STATIONS_SOON = 8, 3
+_LOADS_SHOWN_FIRST, _STATIONS_SHOWN_FIRST = 8, 3
 """The number of loads, and of stations (the fullest first), that are shown before other parts grow."""
 
 

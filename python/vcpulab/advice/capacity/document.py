@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from vcpulab.advice.capacity.growing import Capacity, Point
 
-_LOADS_SOON, _STATIONS_SOON = 10, 8
+_LOADS_SHOWN_FIRST, _STATIONS_SHOWN_FIRST = 10, 8
 """The number of loads, and of stations, that are shown before other parts grow."""
 _STANDINGS = {"holds": "hold", "open": "cannot tell", "broken": "broken"}
 _SHAPES = {"hold": "circle", "cannot tell": "diamond", "broken": "cross"}
@@ -34,17 +34,19 @@ def document(answer: "Capacity") -> Iterator[Part]:
     for most in range(1, len(answer.in_short) + 1):
         loads = _loads(answer, most, loads)
     if loads is not None:
-        rows = Part.rows(loads, "load", rounds=(0, _LOADS_SOON))
+        rows = Part.rows(loads, "load", rounds=(0, _LOADS_SHOWN_FIRST))
         yield replace(rows, page=[replace(loads, headings=_headings(answer, answer.in_short))])
     if answer.saturated is not None:
         stations = [
             [station.name, station.kind, station.reason, number(100 * station.used)]
             for station in answer.saturated.stations
         ]
-        title = f"How full everything is on the way of the requests, at {answer.growth.format(answer.saturated.value)}"
+        title = f"Utilization of each station on the request path, at {answer.growth.format(answer.saturated.value)}"
         table = Table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3)
         # Sentences are wrapped in a table of text only.
-        yield replace(Part.rows(table, "station", rounds=(0, _STATIONS_SOON)), page=[replace(table, text_columns=4)])
+        yield replace(
+            Part.rows(table, "station", rounds=(0, _STATIONS_SHOWN_FIRST)), page=[replace(table, text_columns=4)]
+        )
 
 
 def _loads(answer: "Capacity", most: int, narrower: Table | None) -> Table:

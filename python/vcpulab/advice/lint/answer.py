@@ -10,7 +10,7 @@ from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.advice.lint.document import of_findings
 from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
 from vcpulab.advice.starvation import in_a_line
-from vcpulab.advice.tuning.headline import paid
+from vcpulab.advice.tuning.headline import losses_of_others
 from vcpulab.hypervisors import Toolstack
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import in_short
@@ -65,7 +65,7 @@ class Findings(Answer):
     def _priced(self, note: Advice) -> str:
         restart = ", after a restart of the host," if any(step.how == "boot" for step in note.steps()) else ""
         lost = [in_a_line(note.starves)] if note.starves else []
-        price = [paid(self.scenario, {each.address.name: each for each in note.effect or ()}, set()), *lost]
+        price = [losses_of_others(self.scenario, {each.address.name: each for each in note.effect or ()}, set()), *lost]
         change = "; ".join(in_short(note.finding.changes))
         return f"{change}{restart} prevents that; its price: {'; '.join(price)}"
 

@@ -52,7 +52,7 @@ def headline(search: Search, best: Candidate, confirmed: Confirmation) -> str:
     own = {address.name for goal in search.goals for address in goal.addresses if len(goal.addresses) == 1}
     gains = f"{', '.join(goals)} by {in_words(search.space, best)}"
     restart = "the host must be restarted" if needs_restart(before, best.scenario) else "no restart of the host"
-    return f"{gains}; {paid(before, by_name, own)}; {restart}."
+    return f"{gains}; {losses_of_others(before, by_name, own)}; {restart}."
 
 
 def _goal(comparison: Comparison) -> str:
@@ -74,7 +74,7 @@ def _parameter(name: str) -> str:
     return field if where == ["host"] else f"{field} of {where[-1]}"
 
 
-def paid(scenario: Scenario, comparisons: dict[str, Comparison], own: set[str]) -> str:
+def losses_of_others(scenario: Scenario, comparisons: dict[str, Comparison], own: set[str]) -> str:
     """The significant losses of other services in throughput and response times, alike ones together, largest first.
 
     Without a loss, the services are named whose response times rise but stay short.
@@ -83,14 +83,14 @@ def paid(scenario: Scenario, comparisons: dict[str, Comparison], own: set[str]) 
     clients = {app.name for app in apps(scenario) if app.client is not None}
     assumed = {app.name for app in apps(scenario) if app.assumed}
     losses: list[Comparison] = []
-    unfelt: list[str] = []
+    unnoticed: list[str] = []
     uncertain = 0
     for address in judged(scenario):
         comparison = comparisons.get(address.name)
         if comparison is None or address.name in own:
             continue
-        if _unfelt(comparison):
-            unfelt += [address.thing if address.thing in clients else address.domain] * (
+        if _is_unnoticed(comparison):
+            unnoticed += [address.thing if address.thing in clients else address.domain] * (
                 comparison.verdict == "regresses"
             )
             continue
@@ -109,16 +109,20 @@ def paid(scenario: Scenario, comparisons: dict[str, Comparison], own: set[str]) 
     words = [
         f"{'assumed jobs of ' * (row[0].address.thing in assumed)}{_loss(row, clients)}" for row in losers[:_LOSERS]
     ]
-    words += [f"{len(losers) - _LOSERS} others lose, too"] if len(losers) > _LOSERS else []
-    words += [f"uncertain for {uncertain} metric{'' if uncertain == 1 else 's'} of others"] if uncertain else []
+    words += [f"{len(losers) - _LOSERS} other services lose, too"] if len(losers) > _LOSERS else []
+    words += [f"uncertain: {uncertain} metric{'' if uncertain == 1 else 's'} of other services"] if uncertain else []
     if words:
         return ", ".join(words)
-    rises = f" (p99 of {in_short(list(dict.fromkeys(unfelt)))} rises, and stays below {LATE_MS:g} ms)" if unfelt else ""
-    return f"nobody pays significantly{rises}"
+    rises = (
+        f" (p99 of {in_short(list(dict.fromkeys(unnoticed)))} rises, and stays below {LATE_MS:g} ms)"
+        if unnoticed
+        else ""
+    )
+    return f"no other service loses significantly{rises}"
 
 
-def _unfelt(comparison: Comparison) -> bool:
-    """Is this a response time so short that users notice no change?"""
+def _is_unnoticed(comparison: Comparison) -> bool:
+    """Whether this is a response time so short that users notice no change."""
     means = [side.mean for side in (comparison.before, comparison.after) if side is not None]
     return comparison.address.metric.is_judged_response and len(means) == 2 and max(means) <= LATE_MS
 
@@ -139,7 +143,7 @@ def _signed(value: float) -> str:
 
 
 def needs_restart(before: Scenario, after: Scenario) -> bool:
-    """Must the host restart for a change?"""
+    """Whether the host must restart for a change."""
     boot = any(step.how == "boot" for step in new_steps(before, after))
     # No command takes an option out of the kernel's command line.
     return boot or any(getattr(before.host, field) != getattr(after.host, field) for field in ISOLATION)

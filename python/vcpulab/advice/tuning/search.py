@@ -259,7 +259,7 @@ class Search:
         searched, runs = list(tried), self.runs
         if not (left or proof):
             best = self._mildest(self._final(tell), tell)
-            left = self._unfelt(best)
+            left = self._reason_against(best)
         result = replace(
             self._result(present, searched, runs),
             importance=proposals.importance(present if left or proof else best),
@@ -366,7 +366,7 @@ class Search:
     def _simplifying(self, tell: Progress) -> Simplifying:
         return Simplifying(self.worth, self._trials, tell, self.rejected)
 
-    def _unfelt(self, best: Candidate) -> str:
+    def _reason_against(self, best: Candidate) -> str:
         """The reason against a best candidate whose gain users do not notice; empty: they notice it."""
         winner, now = self.worth.standing(best), self.worth.standing(self.present)
         responses = [goal for goal in self.goals if goal.floor is not None]

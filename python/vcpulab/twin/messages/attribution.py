@@ -1,8 +1,8 @@
-"""The messages that each turn of vCPUs that wake one another has received.
+"""The attribution of messages to turns of vCPUs that wake one another.
 
-A wake-up shows a message only to a vCPU that is blocked. Another that comes before it blocks again is hidden: it is
-inferred from what its sender does in turns that show it. What a turn received tells what its kind sends, and that what
-others received, so that all is inferred again some times.
+A wake-up shows a message only to a blocked vCPU. A further message that arrives before the vCPU blocks again is hidden:
+it is inferred from the turns of its sender in which such messages are visible. Estimates of received and sent messages
+depend on each other, so they are iterated.
 """
 
 from bisect import bisect_left
@@ -37,8 +37,8 @@ def attributed(turns: Mapping[Vcpu, Turns], links: Set[Link]) -> dict[Vcpu, Beli
     """The turns of each vCPU, with the messages that each has received.
 
     Args:
-        turns: of each of these vCPUs.
-        links: who wakes whom.
+        turns: the turns by vCPU.
+        links: wake-up links: pairs of a waking and a woken vCPU.
     """
     turns = {vcpu: replace(each, turns=[turn.among(turns) for turn in each.turns]) for vcpu, each in turns.items()}
     beliefs = _seen(_linked({vcpu: Beliefs.from_history(vcpu, history) for vcpu, history in turns.items()}, links))
@@ -140,16 +140,16 @@ def _with_timers(receiver: Beliefs, beliefs: Mapping[Vcpu, Beliefs]) -> Beliefs:
 
 
 def _by_timer(receiver: Beliefs, beliefs: Mapping[Vcpu, Beliefs]) -> Iterator[int]:
-    """The turns that a timer began though a vCPU ran that sends to the receiver at other times: by their CPU time.
+    """The turns started by a timer while a sender of the receiver was running, recognized by their CPU time.
 
-    As long as nothing says what follows its timer: those that take longer than any message, though nothing is sent for
-    what that one had received, and nothing else can have come.
+    Until the timer's cost is known: turns longer than any message, if the sender sends nothing for the messages that
+    it had received, and no other message can have arrived.
     """
     timer = receiver.costs.get(TIME)
     longest = max(
         (receiver.costs.get(kind, float("inf")) for kind in receiver.frequent_kinds - {TIME}), default=float("inf")
     )
-    # A kind that costs what the timer does may be nothing but such turns.
+    # A kind that costs as much as the timer may consist of such turns alone.
     message_costs = [
         cost
         for kind, cost in receiver.costs.items()
@@ -173,7 +173,7 @@ def _by_timer(receiver: Beliefs, beliefs: Mapping[Vcpu, Beliefs]) -> Iterator[in
 
 
 class _Candidate(NamedTuple):
-    """A message that a turn may have received: who may have sent it, in which turn."""
+    """A message that a turn may have received: its possible sender, and the sender's turn."""
 
     sender: Vcpu
     turn: int
@@ -186,9 +186,9 @@ def _attribute(
     """The messages that a turn has received, by the turns of other vCPUs as attributed up to now.
 
     Returns:
-        The messages, and for each turn of another vCPU of which the CPU time tells it, whether it sent one.
+        The messages; and for each turn of another vCPU, if the CPU time decides it, whether it sent one.
     """
-    # Why its first turn began a recording does not say: what it led to is told apart from there.
+    # A recording does not show what started the first turn: it counts as started by time.
     kinds = [TIME] if turn == 0 else list[Kind]()
     sender = receiver.sender(turn)
     is_sure = turn > 0
@@ -237,7 +237,7 @@ def _explained(receiver: Beliefs, turn: int, kinds: Sequence[Kind], may: Sequenc
     """The candidate messages that a turn received, by the vCPUs that it woke and its CPU time.
 
     Returns:
-        Their numbers; `None`: that does not tell.
+        Their numbers; `None`: these do not decide.
     """
     # A message whose work takes far longer than the turn ran was not received.
     left_over = [number for number, kind in enumerate(may) if receiver.has_time(turn, kinds, kind)]

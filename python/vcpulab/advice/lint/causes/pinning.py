@@ -17,7 +17,7 @@ def _isolated_cpus(held: Held) -> Finding | None:
     Mechanism: Threads without an affinity of their own never run on the CPUs in `isolcpus`, and the kernel balances no
     load among these CPUs. They are for threads that are pinned to them one by one.
 
-    Evidence: The vCPUs of the service wait and are pinned nowhere, and the isolated CPUs idle for more than {IDLE:.0%}
+    Evidence: The vCPUs of the service wait and are not pinned, and the isolated CPUs idle for more than {IDLE:.0%}
     of the time. A service is late at a response p99 {LATE_IS}.
 
     Silent: No finding if no service is late, or if the isolated CPUs are busy.
@@ -32,15 +32,15 @@ def _isolated_cpus(held: Held) -> Finding | None:
     isolated = host.scenario.host.isolated_cpus
     if isolated is None or not held.waits:
         return None
-    kept = sorted(pcpu_set(isolated, host.topology.pcpus))
-    usual = [pcpu for pcpu in held.pcpus if pcpu not in kept]
-    if host.idle_of(kept) <= IDLE or any(mask != usual for mask in host.affinity(domain)):
+    isolated_pcpus = sorted(pcpu_set(isolated, host.topology.pcpus))
+    other_pcpus = [pcpu for pcpu in held.pcpus if pcpu not in isolated_pcpus]
+    if host.idle_of(isolated_pcpus) <= IDLE or any(mask != other_pcpus for mask in host.affinity(domain)):
         return None
     reason = (
-        f"{held.waits_in_words} on pCPU {spans(usual)}, while pCPU {isolated}, which the kernel isolates (isolcpus), "
-        f"idle for {100 * host.idle_of(kept):.0f} %: VMs that are pinned nowhere do not run there"
+        f"{held.waits_in_words} on pCPU {spans(other_pcpus)}, while pCPU {isolated}, which the kernel isolates "
+        f"(isolcpus), idle for {100 * host.idle_of(isolated_pcpus):.0f} %: VMs without pinning do not run there"
     )
-    idlest = sorted(kept, key=lambda pcpu: -host.idle_of([pcpu]))[: host.domains[domain].vcpus]
+    idlest = sorted(isolated_pcpus, key=lambda pcpu: -host.idle_of([pcpu]))[: host.domains[domain].vcpus]
     pinned = list(map(str, sorted(idlest))) if len(idlest) == host.domains[domain].vcpus else None
     otherwise = () if pinned is None else ({of_domain(domain, "affinity"): pinned},)
     return Finding("host.isolated_cpus", reason, {"host.isolated_cpus": None}, otherwise=otherwise)
@@ -50,8 +50,8 @@ def _isolated_cpus(held: Held) -> Finding | None:
 def _small_cpuset(held: Held) -> Finding | None:
     """The cpuset of the control group around a late service has too few pCPUs, while other pCPUs idle.
 
-    Mechanism: The cpuset of a control group holds for all threads in it, whatever their own affinity is: pinning a VM
-    to other pCPUs does not get it out.
+    Mechanism: The cpuset of a control group limits all threads in it, whatever their own affinity is: pinning a VM to
+    other pCPUs has no effect.
 
     Evidence: The vCPUs of the service wait, and the pCPUs outside of the cpuset idle for more than {IDLE:.0%} of the
     time. A service is late at a response p99 {LATE_IS}.
@@ -136,7 +136,7 @@ def _thread_pinned(held: Held) -> Finding | None:
     Mechanism: All packets and disk requests of a VM pass these threads of the host. A thread that is pinned waits for
     its pCPUs even if others are free, and the vCPUs of its VM hardly run meanwhile.
 
-    Evidence: The thread is what the requests wait for. The pCPUs that it may not use idle for more than {IDLE:.0%} of
+    Evidence: The requests wait for the thread. The pCPUs that it may not use idle for more than {IDLE:.0%} of
     the time. A service is late at a response p99 {LATE_IS}.
 
     Silent: No finding if no service is late, or if no other pCPU idles.
