@@ -12,7 +12,7 @@ from vcpulab.advice.capacity.service_alone import alone
 from vcpulab.advice.compare import Comparison, Verdict, judged_metric
 from vcpulab.advice.tuning.candidates import STARVES, Candidate
 from vcpulab.advice.tuning.goals import goal, goals
-from vcpulab.advice.tuning.headline import paid
+from vcpulab.advice.tuning.headline import losses_of_others
 from vcpulab.advice.tuning.parameters import space
 from vcpulab.advice.tuning.prices import PRICES
 from vcpulab.advice.tuning.racing import hopeless
@@ -246,7 +246,7 @@ def test_what_nobody_feels_is_not_paid_but_said(host: vcpulab.Scenario, ms: tupl
     metric = find(host, "mail.response_p99")
     difference = Interval(ms[1] - ms[0], 0.1, 6)
     one = Comparison(metric, JudgedComparison(judged_metric(metric), before, after, difference, 0.001, worse))
-    assert paid(host, {one.address.name: one}, set()) == said
+    assert losses_of_others(host, {one.address.name: one}, set()) == said
 
 
 @pytest.mark.parametrize("objective", ["batch.gotten < 30", "batch.throughput < 100"])

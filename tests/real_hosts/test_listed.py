@@ -1,5 +1,6 @@
 """`vcpulab import xl`: a scenario of what xl and xentop print of a host."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,7 @@ def test_the_recorded_host(command: Vcpulab, tmp_path: Path) -> None:
 def test_what_is_used_becomes_work_and_what_is_pinned_stays(command: Vcpulab, tmp_path: Path) -> None:
     info = INFO.read_text().replace("nr_cpus                : 1", "nr_cpus                : 8")
     info = info.replace("cores_per_socket       : 1", "cores_per_socket       : 8")
+    info = re.sub(r"(xen_scheduler\s*: )credit\n", r"\1credit2\n", info)
     made = command("import", "xl", *listed(tmp_path, top=XENTOP, vcpus=VCPUS, sched=SCHED, info=info))
     assert made.returncode == 0, made.stderr
     assert made.stderr == ""
