@@ -63,13 +63,23 @@ def compare(
         before: a scenario, its file, a run, or the directory of a run.
         after: another scenario or run, in the same form.
         metrics: an address to compare, or a pattern such as `web*.response_p99`, or several; all if left out.
-        effort: see `Effort`, whose fields are keywords, too. `replications` is the exact number of each scenario; if
-            left out that of the first scenario, at least 10, and more where a harm is uncertain: until intervals have
-            the `precision`, 0.1 if left out, or `seconds` are over; without a limit at most four times as many are run.
+        effort: see `Effort`, whose fields are keywords, too. `replications=N` runs exactly N. Otherwise: the first
+            scenario's number, at least 10; more while a harm is uncertain, until intervals are within `precision`
+            (a fraction of the value, 0.1 if left out: 10 %) or `seconds` of wall time have passed; without `seconds` at
+            most 4 times as many.
         progress: see `Progress`.
+
+    Returns:
+        The differences. `to_frame()` has a row for each metric: `metric`, `unit`, the means `before` and `after` and
+        the `difference` in that unit, `difference_percent`, `p`, `verdict` and other columns (see `Comparison.row`).
 
     Raises:
         RequestError: a scenario cannot be compared with a run, or there is no such metric.
+        ScenarioError: a scenario has errors.
+        OSError: a file cannot be read.
+        EngineError: a run failed.
+        Interrupted: the work was cancelled; it holds the comparison of the finished replications.
+        KeyboardInterrupt: the work was cancelled before there was a result.
 
     Examples:
         >>> scenario = Scenario.starter().change({"run.duration": "200ms"})
@@ -98,7 +108,7 @@ def compare(
     assert isinstance(second, Scenario)
     first = _with_effort(first, effort)
     old, new, comparisons, added = decide(first, second, metrics=addresses, effort=effort, progress=progress)
-    return _whole(Differences(old, new, tuple(comparisons), added))
+    return _raise_if_interrupted(Differences(old, new, tuple(comparisons), added))
 
 
 def whatif(
@@ -122,12 +132,23 @@ def whatif(
         changes: path to value, or texts `PATH=VALUE`, one or several; `web.weight` may stand for
             `domain.web.weight`, and `batch*.weight` for the weight of every domain whose name matches. Changes of `run`
             apply to both sides.
-        effort: see `Effort`, whose fields are keywords, too. `replications` is the exact number of each side; if left
-            out that of the scenario, at least 10, and more where a harm is uncertain.
+        effort: see `Effort`, whose fields are keywords, too. `replications=N` runs exactly N. Otherwise: the
+            scenario's number, at least 10; more while a harm is uncertain, until intervals are within `precision`
+            (a fraction of the value, 0.1 if left out: 10 %) or `seconds` of wall time have passed; without `seconds` at
+            most 4 times as many.
         progress: see `Progress`.
+
+    Returns:
+        The differences. `to_frame()` has a row for each metric: `metric`, `unit`, the means `before` and `after` and
+        the `difference` in that unit, `difference_percent`, `p`, `verdict` and other columns (see `Comparison.row`).
 
     Raises:
         RequestError: a setting cannot be understood, or makes no valid scenario.
+        ScenarioError: a scenario has errors.
+        OSError: a file cannot be read.
+        EngineError: a run failed.
+        Interrupted: the work was cancelled; it holds the comparison of the finished replications.
+        KeyboardInterrupt: the work was cancelled before there was a result.
 
     Examples:
         >>> found = whatif(Scenario.starter().change({"run.duration": "200ms"}), {"batch.cap": 30})
@@ -140,16 +161,16 @@ def whatif(
     effort = stated(
         "whatif", effort, replications=replications, precision=precision, seconds=seconds, seed=seed, jobs=jobs
     )
-    given = scenario_of(scenario)
+    base_scenario = scenario_of(scenario)
     if isinstance(changes, Sized) and not changes:
         raise RequestError("nothing is set", field="changes", allowed="one change or several")
     if isinstance(changes, Mapping):
-        changed = settings.change(given, changes, new_names=False)
+        changed = settings.change(base_scenario, changes, new_names=False)
     else:
-        changed = settings.apply(given, several(changes, "changes"))
-    before = _measured_alike(_with_effort(given, effort), changed.changes)
+        changed = settings.apply(base_scenario, several(changes, "changes"))
+    before = _measured_alike(_with_effort(base_scenario, effort), changed.changes)
     old, new, comparisons, added = decide(before, changed.scenario, effort=effort, progress=progress)
-    return _whole(WhatIf(old, new, tuple(comparisons), added, changed=changed))
+    return _raise_if_interrupted(WhatIf(old, new, tuple(comparisons), added, changed=changed))
 
 
 def tune(
@@ -190,19 +211,26 @@ def tune(
         folder: the folder of the measurements, from which an interrupted search continues; in memory only if left out.
             `{search}` in it stands for a name that no other search has.
         sensitivity: whether to try every guessed input, not only the nearest ones.
-        effort: see `Effort`, whose fields are keywords, too. `seconds` is the time of the search; the confirmation
+        effort: see `Effort`, whose fields are keywords, too. `seconds` is the wall time of the search; the confirmation
             takes additional time. `replications` is that of each setting that is not dropped earlier; 6 if left out.
         progress: see `Progress`; it starts again for the confirmation.
 
+    Returns:
+        The tuning. `to_frame()` has a row for each changed parameter: `parameter`, the values `now` and `found`, and
+        `cost_of_the_present`, the loss of score if it is changed back, a fraction.
+
     Raises:
         RequestError: an argument cannot be understood.
+        ScenarioError: a scenario has errors.
+        OSError: a file cannot be read.
         MissingExtraError: Optuna is not installed.
         Interrupted: the search was cancelled; it holds the best setting so far, without confirmation.
+        KeyboardInterrupt: the search was cancelled before there was a result.
     """
     require("optuna", "tune")
     from vcpulab.advice.capacity.service_alone import alone
     from vcpulab.advice.rule_fixes import with_fixes
-    from vcpulab.advice.tuning import goals as goals_of
+    from vcpulab.advice.tuning import goals as tuning_goals
     from vcpulab.advice.tuning import prices
     from vcpulab.advice.tuning.answer import Tuning
     from vcpulab.advice.tuning.confirming import settle
@@ -210,35 +238,35 @@ def tune(
     from vcpulab.advice.tuning.goals import excess
     from vcpulab.advice.tuning.no_change import concerned
     from vcpulab.advice.tuning.parameters import space
-    from vcpulab.advice.tuning.search import REPLICATIONS as OF_EACH
+    from vcpulab.advice.tuning.search import REPLICATIONS as SEARCH_REPLICATIONS
     from vcpulab.advice.tuning.search import Search
-    from vcpulab.advice.tuning.sensitivity import sensitivity as tried
+    from vcpulab.advice.tuning.sensitivity import sensitivity as sensitivity_of
     from vcpulab.advice.tuning.widening import shared
 
     check_optional(trials=trials)
     effort = stated("tune", effort, replications=replications, seconds=seconds, seed=seed, jobs=jobs)
-    kept = None if folder is None else _path(folder, "folder")
+    store_folder = None if folder is None else _path(folder, "folder")
     scenario = scenario_of(scenario)
     vary, only = several(vary, "vary"), several(only, "only")
     slos = read_slos(scenario, several(slo, "slo"))
-    goals_of.contradictions(slos)
+    tuning_goals.contradictions(slos)
     search_space = space(scenario, vary, only)
-    missed = goals_of.missed(scenario, slos, jobs=effort.jobs)
-    wanted = goals_of.goals(scenario, several(maximise, "maximise"), several(minimise, "minimise"), missed)
+    missed = tuning_goals.missed(scenario, slos, jobs=effort.jobs)
+    goals = tuning_goals.goals(scenario, several(maximise, "maximise"), several(minimise, "minimise"), missed)
     by_hand = bool(vary or only)
-    domains = [*concerned(wanted), *(objective.address.domain for objective in missed)]
+    domains = [*concerned(goals), *(objective.address.domain for objective in missed)]
     search = Search(
-        shared(search_space, domains) if by_hand else with_fixes(search_space, wanted, missed, jobs=effort.jobs),
-        wanted,
+        shared(search_space, domains) if by_hand else with_fixes(search_space, goals, missed, jobs=effort.jobs),
+        goals,
         slos,
         seed=scenario.seed if effort.seed is None else effort.seed,
-        replications=OF_EACH if effort.replications is None else effort.replications,
+        replications=SEARCH_REPLICATIONS if effort.replications is None else effort.replications,
         jobs=effort.jobs,
         by_hand=by_hand,
         prices=prices.stated(several(price, "price")),
     )
-    if kept is not None:
-        search.keep(Path(str(kept).replace("{search}", search.name())))
+    if store_folder is not None:
+        search.keep(Path(str(store_folder).replace("{search}", search.name())))
     limited = trials is not None or effort.seconds is not None
     try:
         result = search.run(
@@ -252,7 +280,7 @@ def tune(
         if answer.advised and answer.confirmed is not None:
             offers = front(search, answer.result, answer.confirmed, progress)
             gain = answer.confirmed.score.mean
-            inputs = tried(
+            inputs = sensitivity_of(
                 search, answer.result.best, gain, everything=sensitivity, jobs=effort.jobs, progress=progress
             )
             answer = replace(answer, offers=offers, sensitivity=inputs)
@@ -285,14 +313,22 @@ def capacity(
         vary: what grows: a number of the scenario such as `web.rate`, or `copies:NAME`.
         slo: SLOs to keep, such as `web.response_p99 < 50ms`, one or several; without any: no failed requests, and
             responses near those at the lowest load.
-        lowest: the lowest load.
-        highest: the highest load.
+        lowest: the lowest load, in the unit of `vary`.
+        highest: the highest load, in the unit of `vary`.
         effort: see `Effort`, whose fields are keywords, too. `replications` is the first number of each load; if left
-            out that of the scenario, at least 5. After `seconds` the search stops.
+            out that of the scenario, at least 5. After `seconds` of wall time the search stops.
         progress: see `Progress`.
+
+    Returns:
+        The capacity. `to_frame()` has a row for each load tried: `value` in the unit of `vary`, `standing`,
+        `replications`, the `slo` nearest to breaking and its `mean` in its metric's unit, and the `fullest` station.
 
     Raises:
         RequestError: an argument cannot be understood.
+        ScenarioError: a scenario has errors.
+        OSError: a file cannot be read.
+        Interrupted: the work was cancelled; it holds the loads tried.
+        KeyboardInterrupt: the work was cancelled before there was a result.
 
     Examples:
         >>> starter = Scenario.starter().change({"run.duration": "500ms"})
@@ -342,14 +378,24 @@ def place(
         apart: groups of domains of which no two may be on one host, each `"web,batch"` or a sequence of names.
         together: groups of domains that have to be on one host, in the same form.
         margin: the fraction of each resource that packing leaves free, 0 to 1.
-        memory: the memory of a host, such as `64GiB`, or bytes; enough for everything if left out.
-        effort: as for `capacity`.
+        memory: the memory of each host, such as `64GiB`, or a number of bytes; enough for everything if left
+            out.
+        effort: see `Effort`, whose fields are keywords, too. `replications` is the first number of each simulation;
+            if left out that of the scenario, at least 5. After `seconds` of wall time the search stops.
         progress: see `Progress`.
+
+    Returns:
+        The placement. `to_frame()` has a row for each host: `host`, its `domains`, `pcpus_used_percent`, and the `slo`
+        nearest to breaking. `stopped` is the reason if `seconds` passed during the search for fewer hosts.
 
     Raises:
         RequestError: an argument cannot be understood.
-        UnplaceableError: a domain misses its SLOs even alone.
-        StoppedError: the time is over.
+        ScenarioError: a scenario has errors.
+        OSError: a file cannot be read.
+        UnplaceableError: a domain misses its SLOs even alone, or needs more memory than a host has.
+        StoppedError: `seconds` passed before the first placement that keeps the SLOs was found.
+        Interrupted: the work was cancelled; it holds the placement of the domains judged so far.
+        KeyboardInterrupt: the work was cancelled before there was a result.
         MissingExtraError: OR-Tools is not installed.
     """
     from vcpulab._work.budget import Budget
@@ -359,12 +405,14 @@ def place(
     check(margin=margin)
     effort = stated("place", effort, replications=replications, seconds=seconds, seed=seed, jobs=jobs)
     labelled = {name: scenario.with_run(seed=effort.seed) for name, scenario in _labelled(scenarios).items()}
-    onto = fleets.host_of(labelled, host) if isinstance(host, str) else host
-    taken = fleets.fleet(
-        labelled, host=None if onto is None else scenario_of(onto, "host"), together=groups(together, "together")
+    target_host = fleets.host_of(labelled, host) if isinstance(host, str) else host
+    fleet = fleets.fleet(
+        labelled,
+        host=None if target_host is None else scenario_of(target_host, "host"),
+        together=groups(together, "together"),
     )
     return placing.place(
-        taken,
+        fleet,
         several(slo, "slo"),
         apart=groups(apart, "apart"),
         margin=margin,
@@ -380,6 +428,15 @@ def bounds(scenario: Source) -> "Bounds":
 
     Args:
         scenario: a scenario, or its file.
+
+    Returns:
+        The bounds. `to_frame()` has a row for each load: `load`, `throughput_max`, `bottleneck`, `together` and
+        `throughput` (units of work per second), `response_min_s` and `response_s` (seconds).
+
+    Raises:
+        RequestError: `scenario` is neither a scenario nor a path.
+        ScenarioError: a scenario has errors.
+        OSError: a file cannot be read.
 
     Examples:
         >>> print(bounds(Scenario.starter()))
@@ -409,10 +466,15 @@ def lint(
             without and with the fix, 10 if left out; those of the scenario if they are more.
         progress: see `Progress`.
 
+    Returns:
+        The findings. `to_frame()` has a row for each finding: `rule`, `field`, `reason`, and the `commands` of its fix.
+
     Raises:
         RequestError: no rule has such a name.
         ScenarioError: the file has other errors.
+        OSError: the file cannot be read.
         Interrupted: the work was cancelled; it holds the findings, whose fixes were not tried.
+        KeyboardInterrupt: the work was cancelled before there was a result.
 
     Examples:
         >>> print(lint(Scenario.starter().change({"run.duration": "50ms"}), replications=2))
@@ -456,12 +518,20 @@ def explain(
         scenario: a scenario, or its file.
         slo: one or several metrics such as `web.response_p99`, or SLOs such as `web.response_p99 < 50ms`; a name may be
             a pattern, `web*.response_p99`; `None`: all clients and applications that are late.
-        effort: as for `lint`.
+        effort: see `Effort`, whose fields are keywords, too. `replications` is the fewest of each simulation, without
+            and with the fix, 10 if left out; those of the scenario if they are more.
         progress: see `Progress`.
+
+    Returns:
+        The explanation. `to_frame()` has a row for each part of the time of each metric: `metric`, `depth`, `name`,
+        `percent` of the time, and `half_width` of its interval in percentage points.
 
     Raises:
         RequestError: the metric does not exist.
         ScenarioError: the file has errors.
+        OSError: the file cannot be read.
+        Interrupted: the work was cancelled; it holds the explanation without fixes.
+        KeyboardInterrupt: the work was cancelled before there was a result.
 
     Examples:
         >>> print(explain(Scenario.starter().change({"run.duration": "50ms"}), "batch.gotten", replications=2))
@@ -494,11 +564,18 @@ def sweep(
         effort: see `Effort`: `jobs` on this machine, which is a keyword, too. Everything else is in the file.
         progress: see `Progress`.
 
+    Returns:
+        The sweep. `to_frame()` has a row for each point: `point`, the value of each varied parameter, and for each
+        metric its mean in its unit and, with the suffix ` ±`, the half width of its interval.
+
     Raises:
-        RequestError: the file has errors.
+        RequestError: the sweep file has errors.
+        ScenarioError: the scenario has errors.
+        OSError: a file cannot be read.
         SweepFailedError: the sweep failed; finished runs are kept.
         ClusterLostError: no scheduler answers at the executor's address.
         Interrupted: the sweep was cancelled; it holds the finished points.
+        KeyboardInterrupt: the sweep was cancelled before any point was finished.
     """
     from vcpulab.sweeps.answer import Sweep
     from vcpulab.sweeps.executors import executor as executor_of
@@ -511,18 +588,18 @@ def sweep(
     plan = file if isinstance(file, Plan) else Plan.load(_path(file, "file"))
     scenario = plan.scenario(0)
     addresses = default_metrics(plan) if metrics is None else find_all(scenario, several(metrics, "metrics"), "metrics")
-    doing = executor_of(executor, effort.jobs)
+    pool = executor_of(executor, effort.jobs)
     with (
-        closing(doing),
+        closing(pool),
         nullcontext(store) if isinstance(store, Store) else Store.open(Path(store), create=True) as opened,
     ):
         stored = len(opened.done({unit.key for unit in plan.units()}))
 
-        def lacking(done: int, total: int) -> None:
+        def report_remaining(done: int, total: int) -> None:
             report(progress, max(0.0, (done - stored) / max(total - stored, 1)))
 
         try:
-            run_plan(plan, opened, doing, progress=lacking)
+            run_plan(plan, opened, pool, progress=report_remaining)
         except KeyboardInterrupt:
             if not opened.done({unit.key for unit in plan.units()}):
                 raise KeyboardInterrupt from None
@@ -544,9 +621,9 @@ def _with_effort(scenario: Scenario, effort: Effort) -> Scenario:
             raise RequestError(reason, field=field, found=f"{value:g}", allowed="one of the two")
     if replications is not None and replications < 2:
         raise RequestError(field="replications", found=replications, allowed="at least 2, for an interval")
-    wanted = max(REPLICATIONS, scenario.replications) if replications is None else replications
+    first_replications = max(REPLICATIONS, scenario.replications) if replications is None else replications
     try:
-        return scenario.with_run(seed=effort.seed, replications=wanted)
+        return scenario.with_run(seed=effort.seed, replications=first_replications)
     except ScenarioError as error:
         raise RequestError(str(error)) from None
 
@@ -567,7 +644,7 @@ def _measured_alike(before: Scenario, changes: Mapping[str, Any]) -> Scenario:
     return before.change(of_the_runs) if of_the_runs else before
 
 
-def _whole(answer: "_AnyDifferences") -> "_AnyDifferences":
+def _raise_if_interrupted(answer: "_AnyDifferences") -> "_AnyDifferences":
     """The answer, unless it was interrupted."""
     if answer.added is not None and answer.added.interrupted:
         raise Interrupted(answer)

@@ -229,6 +229,7 @@ def assumed_params(kernel: Kernel | None, listed: Collection[str], pcpus: int) -
         >>> for param in assumed_params(kernel_of(Linux("6.14.8-2-pve")), ["hz"], 16):
         ...     print(param.name, param.value)
         base_slice_us 3000
+        preempt voluntary
     """
     rules = generation_of(EEVDF) if kernel is None else generation_of(kernel.scheduler, kernel.generation)
     defaults = {} if rules is None else rules.defaults

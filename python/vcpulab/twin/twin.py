@@ -65,7 +65,7 @@ class Score(Answer):
 
 
 class Twin(Answer):
-    """A scenario that wants what the vCPUs of a recorded host wanted. It is made when it is first asked for.
+    """A scenario with the demands of a recorded host. It is built on first access.
 
     Args:
         paths: files of one host, or folders or archives of them: one trace, and what else there is.
