@@ -18,7 +18,7 @@ def several(given: Texts, field: str) -> list[str]:
         field: the argument, for messages.
 
     Raises:
-        RequestError: it is something else.
+        RequestError: the argument has another type.
 
     Examples:
         >>> several("http.response_p99 < 50ms", "slo"), several(["web.cap=30", "web.weight=512"], "changes")
@@ -39,7 +39,7 @@ def single(given: str, field: str) -> str:
     """The text of an argument that takes a single one.
 
     Raises:
-        RequestError: it is something else.
+        RequestError: the argument has another type.
     """
     if not isinstance(given, str):
         raise _no_text(given, field, "one text")
@@ -50,7 +50,7 @@ def groups(given: Texts | Iterable[Iterable[str]], field: str) -> list[list[str]
     """Groups of names: `"web,batch"`, or several such texts, or sequences of names.
 
     Raises:
-        RequestError: it is something else.
+        RequestError: the argument has another type.
 
     Examples:
         >>> groups("web,batch", "apart"), groups([("web", "batch"), "dom0, db"], "apart")

@@ -289,7 +289,7 @@ def residuals(predicted: Sequence[Prediction]) -> "alt.TopLevelMixin":
             x=alt.X("error:Q", title="simulated over published, % more", scale=alt.Scale(type="symlog", constant=10)),
             y=alt.Y("what:N", title=None, axis=alt.Axis(labelLimit=220)),
             yOffset="role:N",
-            color=alt.Color("role:N", scale=alt.Scale(range=plots.COLOURS)),
+            color=alt.Color("role:N", scale=alt.Scale(range=plots.COLORS)),
             shape="role:N",
             tooltip=["cell:N", "what:N", "published:Q", "simulated:Q", "error:Q", "role:N"],
         )

@@ -91,7 +91,7 @@ def scatter(agreement: Agreement, metric: str) -> "alt.TopLevelMixin":
         .encode(
             x=x,
             y=y,
-            color=alt.Color("kind:N", title=None, scale=alt.Scale(domain=[WHAT_IF, OWN], range=plots.COLOURS[:2])),
+            color=alt.Color("kind:N", title=None, scale=alt.Scale(domain=[WHAT_IF, OWN], range=plots.COLORS[:2])),
             shape=alt.Shape("kind:N", title=None, scale=alt.Scale(domain=[WHAT_IF, OWN], range=["circle", "cross"])),
             tooltip=["cell:N", "recorded:Q", "predicted:Q", "off:N"],
         )

@@ -70,7 +70,7 @@ def read_jtl(path: str | PathLike[str]) -> list[Requests]:
     """The requests of a log, XML or CSV, by label.
 
     Raises:
-        RecordingError: it is something else, or damaged.
+        RecordingError: the file does not have this format, or is damaged.
     """
     with opened(Path(path)) as (source, _):
         begins = source.read(1)

@@ -23,7 +23,7 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
     """`qm list`.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     machines = []
     for number, line in enumerate(text_of(path).splitlines(), 1):
@@ -43,7 +43,7 @@ def read_config(path: str | PathLike[str]) -> list[Machine]:
     """`qm config`, or /etc/pve/qemu-server/VMID.conf; of several under headings each.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     settings_of: dict[str, dict[str, str]] = {}
     over: set[str] = set()

@@ -58,7 +58,7 @@ def read_threads(path: str | PathLike[str]) -> list[Thread]:
     """The threads of a list.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     threads: list[Thread] = []
     columns: list[str] = []

@@ -39,7 +39,7 @@ def read_list(path: str | PathLike[str]) -> list[Machine]:
     """`virsh list`, also with `--all` and `--title`.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     machines = []
     for number, line in enumerate(text_of(path).splitlines(), 1):
@@ -85,7 +85,7 @@ def read_domain(path: str | PathLike[str]) -> list[Machine]:
     """`vcpuinfo`, `vcpupin`, `emulatorpin`, `iothreadinfo` and `schedinfo` of machines, after each other.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     machines: dict[str, Machine] = {}
     table: str | None = None
@@ -235,7 +235,7 @@ def read_xml(path: str | PathLike[str]) -> list[Machine]:
     """`virsh dumpxml`, of several machines after each other too.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     return [_machine(path, element) for element in elements(path, "domain")]
 
@@ -374,7 +374,7 @@ def read_domstats(path: str | PathLike[str]) -> list[Machine]:
     """`virsh domstats`, again and again, with `date +%s.%N` before each.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     counts: dict[str, list[Machine]] = {}
     at, title = 0.0, None

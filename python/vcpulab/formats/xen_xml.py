@@ -14,7 +14,7 @@ def read_xen_xml(path: str | PathLike[str]) -> list[Config]:
     """The domains of it, each with the settings that a file of xl's would have.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     configs = []
     for machine in read_xml(path):

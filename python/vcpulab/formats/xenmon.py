@@ -38,7 +38,7 @@ def read_xenmon(path: str | PathLike[str]) -> list[Domain]:
     """The domains of a log, in the order of their numbers.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     domains: dict[int, Domain] = {}
     for number, line in lines_of(Path(path)):

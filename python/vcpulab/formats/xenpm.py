@@ -36,7 +36,7 @@ def read_frequencies(path: str | PathLike[str]) -> list[Frequencies]:
     """`xenpm get-cpufreq-para`.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     frequencies: list[Frequencies] = []
     for number, line in numbered(text_of(path)):

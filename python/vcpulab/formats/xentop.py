@@ -46,7 +46,7 @@ def read_xentop(path: str | PathLike[str]) -> list[Usage]:
     """`xentop -b`, or a copy of its screen, also with lines for networks, disks and vCPUs.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     usages: list[Usage] = []
     update = -1

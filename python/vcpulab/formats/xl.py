@@ -131,7 +131,7 @@ def read_list(path: str | PathLike[str]) -> list[Domain]:
     """`xl list`, also with `-c`, `-n`, `-v` and `-Z`.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     lines = list(numbered(text_of(path)))
     more = _more_columns(lines[0][1].split()) if lines else None
@@ -179,7 +179,7 @@ def read_pools(path: str | PathLike[str]) -> list[Pool]:
     """`xl cpupool-list`, also with `-c`, or both after each other.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     pools: dict[str, Pool] = {}
     with_cpus: bool | None = None
@@ -211,7 +211,7 @@ def read_vcpu_list(path: str | PathLike[str]) -> list[Vcpu]:
     """`xl vcpu-list`.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     lines = list(numbered(text_of(path)))
     heading = lines[0][1].split() if lines else []

@@ -70,7 +70,7 @@ def read_info(path: str | PathLike[str]) -> Info:
     """`xl info`, with or without `-n`.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     info = Info({})
     table: str | None = None

@@ -37,7 +37,7 @@ def read_long(path: str | PathLike[str]) -> list[Config]:
     """`xl list -l`.
 
     Raises:
-        RecordingError: it is something else.
+        RecordingError: the file does not have this format.
     """
     allowed = "a list of objects with `domid` and `config`, as `xl list -l` prints"
     try:

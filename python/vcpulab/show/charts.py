@@ -22,11 +22,11 @@ else:
     alt = require("altair", "report")
 
 # Okabe and Ito's eight colors, distinct for any color vision; without black, which is invisible on dark paper.
-COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442"]
+COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442"]
 
 
 def palette(names: Sequence[str]) -> list[str]:
-    """A distinct color for each name: first `COLOURS`, then further colors around the circle of hues.
+    """A distinct color for each name: first `COLORS`, then further colors around the circle of hues.
 
     Further colors alternate in lightness, so that neighbors are distinct without their hue.
 
@@ -36,9 +36,9 @@ def palette(names: Sequence[str]) -> list[str]:
     """
     further = (
         f"hsl({round(137.508 * number) % 360}, {(70, 45)[number % 2]}%, {(38, 62, 50)[number % 3]}%)"
-        for number in range(max(0, len(names) - len(COLOURS)))
+        for number in range(max(0, len(names) - len(COLORS)))
     )
-    return [*COLOURS[: len(names)], *further]
+    return [*COLORS[: len(names)], *further]
 
 
 _PUBLISHED_COLOUR = "#888888"
@@ -139,7 +139,7 @@ def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
         color=alt.Color(
             "verdict:N",
             title=None,
-            scale=alt.Scale(domain=verdicts, range=[COLOURS[2], COLOURS[5], COLOURS[6]]),
+            scale=alt.Scale(domain=verdicts, range=[COLORS[2], COLORS[5], COLORS[6]]),
             legend=alt.Legend(orient="top", columns=_COLUMNS),
         ),
         tooltip=["metric:N", "percent:Q", "low:Q", "high:Q", "verdict:N"],
@@ -352,7 +352,7 @@ def legs(frame: pl.DataFrame, title: str, description: str) -> "alt.TopLevelMixi
         description: the chart in words.
     """
     kinds = [kind for kind in KINDS if kind in frame["kind"]]
-    colours = [COLOURS[KINDS.index(kind)] for kind in kinds]
+    colours = [COLORS[KINDS.index(kind)] for kind in kinds]
     chart = (
         alt.Chart(_data(frame))
         .mark_bar(minBandSize=1)

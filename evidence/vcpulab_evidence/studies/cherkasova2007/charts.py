@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vcpulab._extras import require
 from vcpulab.results.statistics import Interval
-from vcpulab.show.charts import COLOURS, dressed, rows_of
+from vcpulab.show.charts import COLORS, dressed, rows_of
 from vcpulab_evidence.studies.cells import Cell
 from vcpulab_evidence.studies.charts import Chart, Mark, curves, marks, published
 from vcpulab_evidence.studies.cherkasova2007 import alert
@@ -148,7 +148,7 @@ def _errors_by_target(results: Results) -> Chart:
             counted = Counter(round(error, 1) for error in alert.errors(results, scheduler, target))
             rows += [{"panel": panel, "target": target, "error": e, "seconds": n} for e, n in sorted(counted.items())]
     title = "Figure 6: allocation error in each second, by target"
-    base = alt.Chart(rows_of(rows)).mark_circle(color=COLOURS[0], opacity=0.7)
+    base = alt.Chart(rows_of(rows)).mark_circle(color=COLORS[0], opacity=0.7)
     drawn = [
         base.transform_filter(alt.datum.panel == panel)
         .encode(
@@ -196,7 +196,7 @@ def _tails(results: Results) -> Chart:
         .encode(
             x=alt.X("error:Q", title="error, %", scale=alt.Scale(domain=[-100, 400], clamp=True)),
             y=alt.Y("share:Q", title="points at or beyond, % of all"),
-            color=alt.Color("scheduler:N", title=None, sort=names, scale=alt.Scale(domain=names, range=COLOURS)),
+            color=alt.Color("scheduler:N", title=None, sort=names, scale=alt.Scale(domain=names, range=COLORS)),
             detail="side:N",
             tooltip=["scheduler:N", "side:N", "error:Q", "share:Q"],
         )

@@ -116,7 +116,7 @@ def _worth_drawing(answer: "Capacity") -> tuple[list[int], list[str]]:
 
 def chart(answer: "Capacity", index: int) -> "alt.TopLevelMixin":
     """A chart of one SLO's metric at every load tried, with its intervals and the bound."""
-    from vcpulab.show.charts import COLOURS, dressed, rows_of
+    from vcpulab.show.charts import COLORS, dressed, rows_of
 
     alt = require("altair", "report")
     slo = answer.slos[index]
@@ -152,11 +152,11 @@ def chart(answer: "Capacity", index: int) -> "alt.TopLevelMixin":
             "standing:N",
             title="SLO",
             sort=words,
-            scale=alt.Scale(domain=words, range=[COLOURS[i] for i in (2, 1, 5)]),
+            scale=alt.Scale(domain=words, range=[COLORS[i] for i in (2, 1, 5)]),
         ),
         tooltip=["load:Q", "mean:Q", "low:Q", "high:Q", "standing:N"],
     )
-    rule = base.mark_line(strokeDash=[6, 4], color=COLOURS[5]).encode(y="slo:Q")
+    rule = base.mark_line(strokeDash=[6, 4], color=COLORS[5]).encode(y="slo:Q")
     points = "; ".join(f"{row['load']:g}: {row['mean']:.3g}, {row['standing']}" for row in data)
     title = f"SLO: {slo}"
     return dressed(

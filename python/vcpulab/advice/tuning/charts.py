@@ -17,7 +17,7 @@ else:
 
 def _by_scheduler(answer: "Tuning") -> "alt.Color":
     names = answer.space.schedulers
-    scale = alt.Scale(domain=names, range=charts.COLOURS)
+    scale = alt.Scale(domain=names, range=charts.COLORS)
     return alt.Color("scheduler:N", sort=names, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
@@ -79,7 +79,7 @@ def front(answer: "Tuning") -> "alt.TopLevelMixin":
     points = base.mark_point(size=90, filled=True).encode(
         color=alt.Color(
             "which:N",
-            scale=alt.Scale(domain=["recommended", "other"], range=charts.COLOURS[:2]),
+            scale=alt.Scale(domain=["recommended", "other"], range=charts.COLORS[:2]),
             legend=alt.Legend(orient="bottom", title=None),
         ),
         tooltip=["setting:N", "gain:Q", "loss:Q", "pays most:N", "price:Q"],
@@ -99,7 +99,7 @@ def importance(answer: "Tuning") -> "alt.TopLevelMixin":
     description = "; ".join(f"{row['parameter']}: {row['share']:.0f} %" for row in rows)
     chart = (
         alt.Chart(charts.rows_of(rows))
-        .mark_bar(color=charts.COLOURS[0])
+        .mark_bar(color=charts.COLORS[0])
         .encode(
             x=alt.X("share:Q", title="importance, %", axis=alt.Axis(tickCount=8)),
             y=alt.Y("parameter:N", sort=None, title=None, axis=alt.Axis(labelLimit=charts.LONG_LABEL_PX)),
