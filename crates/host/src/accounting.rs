@@ -21,7 +21,7 @@ use crate::speed::ONE;
 use crate::{Costs, CpuMask, HostState, NEVER, PcpuId, SetId, Slowed, Span, Table, Time, VcpuId};
 
 impl HostState {
-    /// Gives the time of `p` away, and takes the progress of its current vCPU, the answer, from what is left of its operation.
+    /// Attributes the time of `p` up to now. Subtracts the progress of its current vCPU, which is returned, from the rest of the vCPU's operation.
     #[inline(always)]
     pub(crate) fn settle(&mut self, p: PcpuId) -> VcpuId {
         let current = self.pcpus[p].executes;

@@ -15,7 +15,7 @@ pub enum Interrupts {
 }
 
 impl Interrupts {
-    /// The pCPU for what vCPU `receiver` is to hear of, which is the `index`-th of those who are to hear of anything.
+    /// The pCPU that is interrupted for vCPU `receiver`, whose frontend is the device's number `index`.
     pub(crate) fn pcpu(self, ctx: &WorldContext<'_>, receiver: VcpuId, index: usize) -> PcpuId {
         match self {
             Interrupts::OfReceiver => ctx.host().processor(receiver),

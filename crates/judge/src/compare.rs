@@ -50,7 +50,7 @@ pub fn compare(measured: Vec<Measured>, lengths: Lengths, looks: u32) -> Vec<Opt
     for family in families {
         let raw: Vec<f64> = family.iter().map(|&(_, p)| p).collect();
         for ((index, _), p) in family.into_iter().zip(holm(&raw)) {
-            comparisons[index].as_mut().expect("what has a p value is compared").p = Some(p);
+            comparisons[index].as_mut().expect("a metric with a p value has a comparison").p = Some(p);
         }
     }
     for comparison in comparisons.iter_mut().flatten() {

@@ -198,7 +198,7 @@ impl Comparison {
         }
     }
 
-    /// The key of the order in which comparisons are told: clients and applications first, then things that mean less to
+    /// The key of the order in which comparisons are listed: clients and applications first, then things that mean less to
     /// owners; of the same kind those that matter first, then the largest.
     pub fn rank(&self) -> (Kind, bool, f64) {
         (self.metric.kind, !(self.matters() || self.may_regress()), -self.size())

@@ -33,7 +33,7 @@ impl<'a> Numbered<'a> {
     }
 }
 
-/// The name with a `#` for its number, the same for all that differ in that alone.
+/// The name with a `#` for its number; equal for names that differ only in the number.
 pub fn without_number(name: &str) -> String {
     Numbered::of(name).map_or_else(|| name.to_owned(), |Numbered { stem, rest, .. }| format!("{stem}#{rest}"))
 }
@@ -42,7 +42,7 @@ fn value(name: &str) -> u128 {
     Numbered::of(name).map_or(0, |numbered| numbered.value())
 }
 
-/// Three or more names that differ in their number alone as a row, by that number; each other name by itself.
+/// Groups three or more names that differ only in their number into a row, ordered by number; each other name is a row of its own.
 ///
 /// ```
 /// use vcpulab_judge::names::rows;

@@ -9,21 +9,23 @@ use crate::names::{ends, rows};
 use crate::numbers::number;
 use crate::sum::sum;
 
-/// Least fraction of its time on the host that a vCPU waits which may starve.
+/// A vCPU starves only if it waits for at least this fraction of its time on the host.
 const WAITING: f64 = 0.9;
-/// A waiting vCPU starves if it runs for less than this fraction of an equal share; see [`Run::starved`].
-const OF_SHARE: f64 = 0.1;
-/// A domain that newly waits for [`WAITING`] of the time starves if it keeps at most this fraction of its CPU time.
-const HALF: f64 = 0.5;
-/// A domain starves if it, or the throughput of its application, keeps at most this fraction of its former value ...
-const KEPT: f64 = 0.1;
-/// ... if the domain had more than this fraction of a pCPU before, ...
-const HAD: f64 = 0.005;
-/// ... and waits for more than this fraction of the time now; a domain with less work does not wait.
+/// A waiting vCPU starves if it runs for less than this fraction of the CPU time that it is entitled to; see [`Run::starved`].
+const SHARE_FRACTION_MAX: f64 = 0.1;
+/// A domain that newly waits for [`WAITING`] of the time starves if it keeps at most this fraction of its former CPU time.
+const KEPT_WHILE_WAITING_MAX: f64 = 0.5;
+/// A domain starves if it keeps at most this fraction of its former CPU time and waits, or at most this fraction of the former
+/// throughput of its application with the same work.
+const KEPT_FRACTION_MAX: f64 = 0.1;
+/// A domain starves by its loss of CPU time ([`KEPT_FRACTION_MAX`]) only if it had more than this fraction of a pCPU before.
+const FORMER_CPU_MIN: f64 = 0.005;
+/// A domain starves by its loss of CPU time ([`KEPT_FRACTION_MAX`]) only if it now waits for more than this fraction of the time; a
+/// domain with less work does not wait.
 const WAITS_NOW: f64 = 0.3;
-/// Fewest units of work, over all replications, whose loss counts as starvation.
+/// A loss of throughput counts as starvation only if at least this number of units of work were completed before, over all replications.
 const COMPLETED: u64 = 10;
-/// Least fraction of the time on the host; domains with less are not judged.
+/// A domain or vCPU is judged only if it was on the host for at least this fraction of the time.
 const PRESENT: f64 = 0.1;
 
 /// A set of pCPUs.
@@ -64,9 +66,9 @@ pub struct Domain {
     /// The pCPUs that each vCPU may run on.
     pub reach: Vec<Pcpus>,
     /// Most CPU time of all its vCPUs together, by weights, caps and quotas, in pCPUs; infinite: no limit.
-    pub together: f64,
+    pub cpu_limit: f64,
     /// Most CPU time of a vCPU, by reservations, in pCPUs; infinite: no limit.
-    pub each: f64,
+    pub vcpu_limit: f64,
 }
 
 /// A thread of a KVM host that serves a VM.
@@ -143,26 +145,26 @@ impl Run {
     /// The domains that starve, each with the reason.
     ///
     /// A domain starves if one of its vCPUs does. The vCPU is runnable for at least [`WAITING`] of its time on the host, and runs
-    /// never or for less than [`OF_SHARE`] of an equal share. Its equal share is the CPU time it would have if all vCPUs on its pCPUs
-    /// got the same fraction of their demand; if weights, caps and budgets entitle it to less, it is that.
+    /// never or for less than [`SHARE_FRACTION_MAX`] of an equal share. Its equal share is the CPU time it would have if all vCPUs on
+    /// its pCPUs got the same fraction of their demand. It is at most the entitlement by weights, caps and budgets.
     pub fn starved(&self) -> Vec<Starved> {
         let domains: BTreeMap<&str, &Domain> =
             self.domains.iter().map(|domain| (domain.name.as_str(), domain)).collect();
-        let vcpus: Vec<(Share<'_>, &Domain, &Pcpus)> = self
-            .shares()
+        let vcpus: Vec<(VcpuTimes<'_>, &Domain, &Pcpus)> = self
+            .vcpu_times()
             .into_iter()
-            .filter_map(|share| {
-                let domain = *domains.get(share.domain)?;
-                let reach = domain.reach.get(share.number as usize)?;
-                Some((share, domain, reach))
+            .filter_map(|times| {
+                let domain = *domains.get(times.domain)?;
+                let reach = domain.reach.get(times.number as usize)?;
+                Some((times, domain, reach))
             })
             .collect();
         let mut active: BTreeMap<&str, usize> = BTreeMap::new();
         // Most vCPUs share their set of pCPUs with many other vCPUs.
         let mut wants: BTreeMap<&Pcpus, Vec<f64>> = BTreeMap::new();
-        for (share, _, reach) in &vcpus {
-            *active.entry(share.domain).or_default() += usize::from(share.wants() > 0.0);
-            wants.entry(reach).or_default().push(share.wants());
+        for (times, _, reach) in &vcpus {
+            *active.entry(times.domain).or_default() += usize::from(times.wants() > 0.0);
+            wants.entry(reach).or_default().push(times.wants());
         }
         let wants: BTreeMap<&Pcpus, f64> =
             wants.into_iter().map(|(pcpus, wanting)| (pcpus, sum(wanting))).collect();
@@ -170,46 +172,46 @@ impl Run {
             .keys()
             .map(|pcpus| (*pcpus, sum(wants.iter().map(|(reach, wanting)| wanting * reach.overlap(pcpus)))))
             .collect();
-        let mut starving: Vec<(&str, Vec<&Share<'_>>)> = Vec::new();
-        for (share, domain, reach) in &vcpus {
-            if share.waits() < WAITING || share.present() < PRESENT {
+        let mut starving: Vec<(&str, Vec<&VcpuTimes<'_>>)> = Vec::new();
+        for (times, domain, reach) in &vcpus {
+            if times.waits() < WAITING || times.present() < PRESENT {
                 continue;
             }
-            let count = active[share.domain].max(1) as f64;
-            let equal = share.wants() * (f64::from(reach.len()) / wanted[reach]).min(1.0);
-            let due = equal.min((domain.together / count).min(domain.each));
-            if share.running == 0 || share.runs() < OF_SHARE * due {
-                match starving.iter_mut().find(|(name, _)| *name == share.domain) {
-                    Some((_, shares)) => shares.push(share),
-                    None => starving.push((share.domain, vec![share])),
+            let count = active[times.domain].max(1) as f64;
+            let equal = times.wants() * (f64::from(reach.len()) / wanted[reach]).min(1.0);
+            let entitled = equal.min((domain.cpu_limit / count).min(domain.vcpu_limit));
+            if times.running == 0 || times.runs() < SHARE_FRACTION_MAX * entitled {
+                match starving.iter_mut().find(|(name, _)| *name == times.domain) {
+                    Some((_, all_times)) => all_times.push(times),
+                    None => starving.push((times.domain, vec![times])),
                 }
             }
         }
         let mut reasons = Reasons::default();
         if let Some(HostThreads { domain: host, threads }) = &self.threads {
             // Starving threads are reported at the domains that they serve.
-            for (_, shares) in starving.extract_if(.., |(name, _)| name == host) {
-                for share in shares {
-                    let Thread { serves, kind } = &threads[share.number as usize];
-                    reasons.set(serves, share.reason_of_thread(kind));
+            for (_, all_times) in starving.extract_if(.., |(name, _)| name == host) {
+                for times in all_times {
+                    let Thread { serves, kind } = &threads[times.number as usize];
+                    reasons.set(serves, times.reason_of_thread(kind));
                 }
             }
         }
-        for (domain, shares) in starving {
-            reasons.set(domain, reason(&shares, active[domain]));
+        for (domain, all_times) in starving {
+            reasons.set(domain, reason(&all_times, active[domain]));
         }
         reasons.0
     }
 
     /// The vCPUs in the order of their first rows.
-    fn shares(&self) -> Vec<Share<'_>> {
+    fn vcpu_times(&self) -> Vec<VcpuTimes<'_>> {
         let mut places = BTreeMap::new();
-        let mut shares: Vec<Share<'_>> = Vec::new();
+        let mut all_times: Vec<VcpuTimes<'_>> = Vec::new();
         for vcpu in &self.vcpus {
             let (domain, number) = (vcpu.domain.as_str(), vcpu.number);
-            let place = *places.entry((domain, number)).or_insert(shares.len());
-            if place == shares.len() {
-                shares.push(Share {
+            let place = *places.entry((domain, number)).or_insert(all_times.len());
+            if place == all_times.len() {
+                all_times.push(VcpuTimes {
                     domain,
                     number,
                     elapsed: 0,
@@ -219,31 +221,31 @@ impl Run {
                     vcpus: 1,
                 });
             }
-            shares[place].elapsed += vcpu.elapsed;
-            shares[place].add(vcpu.running, vcpu.runnable, vcpu.offline);
+            all_times[place].elapsed += vcpu.elapsed;
+            all_times[place].add(vcpu.running, vcpu.runnable, vcpu.offline);
         }
-        shares
+        all_times
     }
 
     /// The sums of each domain over its vCPUs that want to run; the rest have nothing to wait for.
-    fn by_domain<'a>(&'a self) -> Vec<Share<'a>> {
+    fn by_domain<'a>(&'a self) -> Vec<VcpuTimes<'a>> {
         let mut places = BTreeMap::new();
-        let mut groups: Vec<Vec<Share<'_>>> = Vec::new();
-        for share in self.shares() {
-            let place = *places.entry(share.domain).or_insert(groups.len());
+        let mut groups: Vec<Vec<VcpuTimes<'_>>> = Vec::new();
+        for times in self.vcpu_times() {
+            let place = *places.entry(times.domain).or_insert(groups.len());
             if place == groups.len() {
                 groups.push(Vec::new());
             }
-            groups[place].push(share);
+            groups[place].push(times);
         }
-        let total = |group: Vec<Share<'a>>| {
-            let is_active = group.iter().any(|share| share.wants() > 0.0);
-            let mut active = group.into_iter().filter(|share| !is_active || share.wants() > 0.0);
+        let total = |group: Vec<VcpuTimes<'a>>| {
+            let is_active = group.iter().any(|times| times.wants() > 0.0);
+            let mut active = group.into_iter().filter(|times| !is_active || times.wants() > 0.0);
             let first = active.next()?;
             // The elapsed time is that of one vCPU.
-            Some(active.fold(first, |mut total, share| {
+            Some(active.fold(first, |mut total, times| {
                 total.vcpus += 1;
-                total.add(share.running, share.runnable, share.offline);
+                total.add(times.running, times.runnable, times.offline);
                 total
             }))
         };
@@ -251,7 +253,7 @@ impl Run {
     }
 
     /// The applications in the order of their first rows: mean throughput, and all that they completed.
-    fn done(&self) -> Vec<(&App, f64, u64)> {
+    fn completed_work(&self) -> Vec<(&App, f64, u64)> {
         let mut places = BTreeMap::new();
         let mut done: Vec<(&App, Vec<f64>, u64)> = Vec::new();
         for app in &self.apps {
@@ -293,9 +295,9 @@ impl Starving {
             new.iter().cloned().partition(|starved| is_in(&old, &starved.domain));
         let no_longer = old.iter().filter(|starved| !is_in(&new, &starved.domain)).cloned().collect();
         let mut reasons = Reasons(newly);
-        let after_shares = after.by_domain();
-        let now: BTreeMap<&str, &Share<'_>> =
-            after_shares.iter().map(|share| (share.domain, share)).collect();
+        let after_times = after.by_domain();
+        let now: BTreeMap<&str, &VcpuTimes<'_>> =
+            after_times.iter().map(|times| (times.domain, times)).collect();
         for was in before.by_domain() {
             // Starving threads are visible at the domains that they serve.
             let is_host = before.threads.as_ref().is_some_and(|threads| threads.domain == was.domain);
@@ -306,12 +308,12 @@ impl Starving {
                 reasons.set(was.domain, reason);
             }
         }
-        let done = after.done();
+        let done = after.completed_work();
         let done: BTreeMap<&str, f64> =
             done.iter().map(|(app, rate, _)| (app.name.as_str(), *rate)).collect();
-        for (App { name, domain, .. }, was, completed) in before.done() {
+        for (App { name, domain, .. }, was, completed) in before.completed_work() {
             let now = done.get(name.as_str()).copied().unwrap_or_default();
-            let lost = completed >= COMPLETED && now <= KEPT * was;
+            let lost = completed >= COMPLETED && now <= KEPT_FRACTION_MAX * was;
             if lost && has_same_work(name) && !is_in(&old, domain) && !is_in(&reasons.0, domain) {
                 reasons.set(domain, format!("{name}.throughput {} → {} 1/s", number(was), number(now)));
             }
@@ -370,7 +372,7 @@ impl Reasons {
 
 /// The times of a vCPU, or of several vCPUs of a domain, over all replications, ns.
 #[derive(Clone, Debug)]
-struct Share<'a> {
+struct VcpuTimes<'a> {
     domain: &'a str,
     number: u32,
     elapsed: i64,
@@ -380,7 +382,7 @@ struct Share<'a> {
     vcpus: i64,
 }
 
-impl Share<'_> {
+impl VcpuTimes<'_> {
     fn add(&mut self, running: i64, runnable: i64, offline: i64) {
         self.running += running;
         self.runnable += runnable;
@@ -408,7 +410,7 @@ impl Share<'_> {
         if present > 0 { self.runnable as f64 / present as f64 } else { 0.0 }
     }
 
-    /// The reason why a domain starves that a starving thread of the host serves.
+    /// The reason why a domain starves, if this vCPU is a thread of the host that serves the domain.
     fn reason_of_thread(&self, kind: &str) -> String {
         let runs = match self.running {
             0 => "never ran".to_owned(),
@@ -417,14 +419,17 @@ impl Share<'_> {
         format!("its {kind} thread {runs}, and waited for {} % of the time", percent(self.waits()))
     }
 
-    /// The reason why a domain starves now that had these times before; `None`: it does not.
-    fn lost(&self, now: &Share<'_>) -> Option<String> {
+    /// The reason why a domain with these former times starves now; `None`: it does not starve.
+    fn lost(&self, now: &VcpuTimes<'_>) -> Option<String> {
         if now.present() < PRESENT || self.running == 0 {
             return None;
         }
-        let comes_to_wait =
-            self.waits() < WAITING && WAITING <= now.waits() && now.runs() <= HALF * self.runs();
-        let loses = self.runs() > HAD && now.runs() <= KEPT * self.runs() && now.waits() > WAITS_NOW;
+        let comes_to_wait = self.waits() < WAITING
+            && WAITING <= now.waits()
+            && now.runs() <= KEPT_WHILE_WAITING_MAX * self.runs();
+        let loses = self.runs() > FORMER_CPU_MIN
+            && now.runs() <= KEPT_FRACTION_MAX * self.runs()
+            && now.waits() > WAITS_NOW;
         (comes_to_wait || loses).then(|| {
             let [was, runs, waits] = [self.runs(), now.runs(), now.waits()].map(percent);
             format!("ran for {was} % of a pCPU before, now {runs} %, and waits for {waits} % of the time")
@@ -433,14 +438,14 @@ impl Share<'_> {
 }
 
 /// The reason why a domain with starving vCPUs starves, of which `active` want to run.
-fn reason(starving: &[&Share<'_>], active: usize) -> String {
-    let numbers = starving.iter().map(|share| share.number.to_string()).collect::<Vec<_>>().join(", ");
+fn reason(starving: &[&VcpuTimes<'_>], active: usize) -> String {
+    let numbers = starving.iter().map(|times| times.number.to_string()).collect::<Vec<_>>().join(", ");
     let subject = if starving.len() == active { String::new() } else { format!("vCPU {numbers} ") };
-    if starving.iter().all(|share| share.running == 0) {
+    if starving.iter().all(|times| times.running == 0) {
         return format!("{subject}never ran");
     }
-    let runs = sum(starving.iter().map(|share| share.runs()));
-    let waits = sum(starving.iter().map(|share| share.waits())) / starving.len() as f64;
+    let runs = sum(starving.iter().map(|times| times.runs()));
+    let waits = sum(starving.iter().map(|times| times.waits())) / starving.len() as f64;
     format!("{subject}ran for {} % of a pCPU, and waited for {} % of the time", percent(runs), percent(waits))
 }
 
@@ -458,7 +463,12 @@ mod tests {
         for &(name, pcpus, times) in domains {
             let reach = vec![pcpus.iter().copied().collect(); times.len()];
             let unlimited = f64::INFINITY;
-            run.domains.push(Domain { name: name.to_owned(), reach, together: unlimited, each: unlimited });
+            run.domains.push(Domain {
+                name: name.to_owned(),
+                reach,
+                cpu_limit: unlimited,
+                vcpu_limit: unlimited,
+            });
             run.vcpus.extend(times.iter().enumerate().map(|(number, (running, runnable))| Vcpu {
                 domain: name.to_owned(),
                 number: number as u32,
@@ -482,7 +492,7 @@ mod tests {
         let starved = ["b: ran for 4.00 % of a pCPU, and waited for 96.0 % of the time", "c: never ran"];
         assert_eq!(told(&unequal.starved()), starved);
         let mut weighted = unequal.clone();
-        weighted.domains[1].together = 0.1;
+        weighted.domains[1].cpu_limit = 0.1;
         assert_eq!(told(&weighted.starved()), ["c: never ran"], "it is entitled to no more");
         let crowd: Vec<(i64, i64)> = vec![(2, 98); 50];
         assert_eq!(run(&[("crowd", &[0], &crowd)]).starved(), []);
@@ -525,7 +535,7 @@ mod tests {
             Run { apps: vec![app.clone(), app], ..Run::default() }
         };
         let newly = |before: &Run, after: &Run, same| told(&Starving::between(before, after, |_| same).newly);
-        let reason = ["web: users.throughput 100.0 → 10.0 1/s"];
+        let reason = ["web: users.throughput 100 → 10.0 1/s"];
         assert_eq!(newly(&done(100.0, 5), &done(10.0, 1), true), reason);
         assert_eq!(newly(&done(100.0, 5), &done(10.0, 1), false), [""; 0]);
         assert_eq!(newly(&done(100.0, 4), &done(10.0, 1), true), [""; 0], "too little to tell");

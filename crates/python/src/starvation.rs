@@ -15,7 +15,7 @@ fn flat(starved: Vec<Starved>) -> Reasons {
     starved.into_iter().map(|Starved { domain, reason }| (domain, reason)).collect()
 }
 
-/// A run whose starving domains are asked for.
+/// A run to test for starvation.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Observed(run::Observed);
 
@@ -40,7 +40,7 @@ impl Observed {
 
     /// The domains that starve in another run after this one alone, in both, and in this one alone.
     fn until(&self, after: &Self) -> (Reasons, Reasons, Reasons) {
-        let judge::Starving { newly, still, no_longer } = self.0.until(&after.0);
+        let judge::Starving { newly, still, no_longer } = self.0.compare_with(&after.0);
         (flat(newly), flat(still), flat(no_longer))
     }
 }

@@ -105,7 +105,7 @@ fn rows(
             continue;
         };
         for stretch in occupancy.stretches(v, leg.begins, end) {
-            // Who sleeps has not been told yet, perhaps because the one who has to waits itself.
+            // A sleeping vCPU is not notified yet; the vCPU that notifies it may wait for a pCPU itself.
             let told_by = leg.notifier.filter(|_| stretch.state == RunState::Blocked);
             match told_by {
                 Some(teller) => {

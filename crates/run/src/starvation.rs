@@ -1,4 +1,4 @@
-//! Who starves in a run, by its scenario and rows of its tables; the rules are [`vcpulab_judge::starvation`]'s.
+//! Starving domains of a run, by its scenario and rows of its tables; [`vcpulab_judge::starvation`] has the rules.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use vcpulab_spec::{AppName, Guest, POOL_0, Spec, Work, app_names, entitlements};
 /// Columns of the tables of all replications of a run, each a list of values.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Columns {
-    /// Of the vCPUs.
+    /// Columns of the vCPU table.
     pub vcpus: VcpuColumns,
-    /// Of the domains.
+    /// Columns of the domain table.
     pub domains: DomainColumns,
-    /// Of the applications.
+    /// Columns of the application table.
     pub apps: AppColumns,
 }
 
@@ -57,7 +57,7 @@ pub struct AppColumns {
     pub completed: Vec<u64>,
 }
 
-/// A run whose starving domains are asked for.
+/// A run to test for starvation.
 #[derive(Clone, Debug)]
 pub struct Observed {
     run: Run,
@@ -89,7 +89,7 @@ impl Observed {
     }
 
     /// The domains that starve in this run, in another run after it, or in both.
-    pub fn until(&self, after: &Observed) -> Starving {
+    pub fn compare_with(&self, after: &Observed) -> Starving {
         let has_same_work = |name: &str| {
             let Some(app) = self.apps.get(name) else { return false };
             after.apps.get(name) == Some(app) && self.work.get(&app.domain) == after.work.get(&app.domain)
@@ -141,14 +141,14 @@ fn domains(spec: &Spec, columns: DomainColumns) -> Vec<Domain> {
     let entitlements = entitlements(spec);
     let domain = |(id, entitlement): (DomId, Option<f64>)| {
         let name = &spec.domains[id].name;
-        let (together, each) = spec.limits(id);
+        let (cpu_limit, vcpu_limit) = spec.limits(id);
         // A weight of 0 promises nothing, and extra time is shared equally.
         let by_weight = entitlement.filter(|share| *share > 0.0).unwrap_or(f64::INFINITY);
         Domain {
             name: name.clone(),
             reach: reach(spec, id, last.get(name).map(String::as_str)),
-            together: by_weight.min(together),
-            each,
+            cpu_limit: by_weight.min(cpu_limit),
+            vcpu_limit,
         }
     };
     spec.domains.ids().zip(entitlements).map(domain).collect()

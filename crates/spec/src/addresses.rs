@@ -81,8 +81,8 @@ fn step(name: &str) -> String {
     if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() }
 }
 
-/// The work of a domain: its applications, and the clients that it serves. Other domains and machines are in it by their names, so that
-/// the work of two scenarios can be compared.
+/// The work of a domain: its applications, and the clients that it serves. References to other
+/// domains and machines are stored by name, so that the work of two scenarios can be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
     apps: Vec<AppSpec>,

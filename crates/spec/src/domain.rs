@@ -87,7 +87,7 @@ impl DomainSpec {
         self.driver().into_iter().chain(self.disk.as_ref().and_then(|disk| disk.driver))
     }
 
-    /// Whether it is a driver domain of Xen.
+    /// Whether the domain is a driver domain of Xen.
     pub fn is_driver_domain(&self) -> bool {
         matches!(self.guest, Guest::XenDomain(XenDomain { driver_domain: true, .. }))
     }

@@ -10,8 +10,8 @@ use crate::platform::Guest;
 use crate::spec::Spec;
 
 impl Spec {
-    /// Most CPU time of a domain's vCPUs together, by cap and quotas, and of each, by its reservation, in pCPUs. Threads that serve
-    /// VMs have the limits of these.
+    /// Most CPU time of a domain's vCPUs together, by cap and quotas, and of each, by its reservation, in pCPUs. Threads that
+    /// serve VMs have the limits of their VMs.
     pub fn limits(&self, domain: DomId) -> (f64, f64) {
         let spec = &self.domains[domain];
         let generation = self.pools[spec.pool].generation;
@@ -22,7 +22,7 @@ impl Spec {
     }
 }
 
-/// CPU time each domain is entitled to when all want all they can get, in pCPUs: by the parameters of its pool's scheduler
+/// CPU time that each domain is entitled to when every domain is always runnable, in pCPUs: by the parameters of its pool's scheduler
 /// ([`Generation::entitlements`](vcpulab_sched::Generation::entitlements)), or by the control groups of a KVM host, level by level.
 ///
 /// `None` where these do not decide, or where domains, parameters and pools change during the run.

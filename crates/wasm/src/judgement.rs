@@ -20,7 +20,7 @@ pub struct Runs {
     runs: Option<(Observed, Observed)>,
 }
 
-/// A run whose starving domains are asked for.
+/// A run to test for starvation.
 #[derive(Deserialize)]
 struct Observed {
     #[serde(flatten)]
@@ -84,7 +84,7 @@ struct Shown {
 /// The text of a run is no scenario.
 pub fn judged(runs: Runs) -> Result<Judgement, Problems> {
     let starving = match runs.runs {
-        Some((before, after)) => before.read()?.until(&after.read()?).lines(),
+        Some((before, after)) => before.read()?.compare_with(&after.read()?).lines(),
         None => Vec::new(),
     };
     let side = |values: &Option<Vec<Option<f64>>>| {

@@ -53,8 +53,8 @@ pub struct Counts {
     pub rows: usize,
 }
 
-/// Does all parts on this thread, waits attributed, as `vcpulab run` does; `over` is told when each part is over. The scenario must
-/// be valid, have no warm-up, one replication and one CPU pool.
+/// Does all parts on this thread, waits attributed, as `vcpulab run` does; `over` is called at the end of each part. The scenario
+/// must be valid and have no warm-up, one replication and one CPU pool.
 pub fn run_in_parts(text: &str, over: &(dyn Fn(Part) + Sync)) -> Counts {
     let scenario = read(text);
     over(Part::Read);

@@ -47,7 +47,7 @@ pub fn limited(setup: &Setup) -> BTreeSet<Whose> {
 pub const USED_MAX: Span = Span::from_ms(1);
 
 /// Changes one lag at a time, by `most` at first and by ever less, as long as fewer decisions differ, or the first one that does
-/// comes later. `with` replays, and gives up once more differ than it is told.
+/// comes later. `with` replays, and stops with `None` once more decisions differ than its second argument allows.
 pub fn with_lags(
     mut best: Outcome,
     whose: &BTreeSet<Whose>,

@@ -15,7 +15,7 @@ impl<F: Flavor> Steps for Fair<F> {
     fn add_group(&mut self, config: &GroupConfig) -> GroupId {
         let group = Fair::add_group(self, config);
         // Each thread of a recording has run for an instant long before.
-        self.rest(group, Span::ZERO);
+        self.reset_to_rested(group, Span::ZERO);
         group
     }
 
@@ -36,7 +36,7 @@ impl<F: Flavor> Steps for Fair<F> {
     }
 
     fn set_used_runtime(&mut self, group: GroupId, used: Span) {
-        self.rest(group, used);
+        self.reset_to_rested(group, used);
     }
 
     fn set_group_vlag(&mut self, group: GroupId, lag: Span) {

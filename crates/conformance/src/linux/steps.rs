@@ -167,7 +167,7 @@ struct Replay<'a, S: Steps> {
     lateness: &'a Lateness,
     /// Times from the clock to the lines of charges, less their lateness, until the first switch at which the clock is read again.
     behind: Vec<i64>,
-    /// Their median.
+    /// Median of the times in `behind`, once it is known.
     settled: Option<i64>,
     /// A wake-up's clock less the time of its line: the last that was told by a charge.
     ahead: i64,

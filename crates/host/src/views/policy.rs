@@ -152,8 +152,8 @@ impl PolicyContext {
         }
     }
 
-    /// The time that a switch takes.
-    pub fn context_switch(&self) -> crate::Span {
+    /// The time that a context switch takes.
+    pub fn context_switch_cost(&self) -> crate::Span {
         self.state.accounts.costs.context_switch_ns
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn to_toml(spec: &Spec) -> String {
     leave_out_usual(&mut table, spec);
     let domains = spec.domains.iter().map(|domain| (domain.name.as_str(), domain)).collect();
     let mut text = String::new();
-    write_table(&mut text, "", &table, &Known { spec, domains });
+    write_table(&mut text, "", &table, &DomainIndex { spec, domains });
     text
 }
 
@@ -46,29 +46,29 @@ pub(crate) fn to_json(spec: &Spec) -> String {
     serde_json::to_string(&raw(spec)).expect("a scenario is made of what JSON has")
 }
 
-/// A scenario with its domains by name: there may be thousands.
-struct Known<'a> {
+/// A scenario with an index of its domains by name; there may be thousands of domains.
+struct DomainIndex<'a> {
     spec: &'a Spec,
     domains: BTreeMap<&'a str, &'a DomainSpec>,
 }
 
 /// Values first, then the tables inside. Parameters left out follow as comments.
-fn write_table(text: &mut String, path: &str, table: &Table, known: &Known<'_>) {
+fn write_table(text: &mut String, path: &str, table: &Table, index: &DomainIndex<'_>) {
     let (tables, values): (Vec<_>, Vec<_>) = table.iter().partition(|(_, value)| is_section(value));
     for (name, value) in values {
         writeln!(text, "{} = {value}", join("", name)).expect("a string takes all text");
     }
-    for (param, default) in left_out(path, known) {
+    for (param, default) in left_out(path, index) {
         writeln!(text, "# {} = {default}", param.name).expect("a string takes all text");
     }
     for (name, value) in tables {
         let path = join(path, name);
         let mut section = |header: String, table: &Table| {
             // A table with nothing but tables in it needs no header of its own.
-            if table.is_empty() || !table.values().all(is_section) || !left_out(&path, known).is_empty() {
+            if table.is_empty() || !table.values().all(is_section) || !left_out(&path, index).is_empty() {
                 writeln!(text, "\n{header}").expect("a string takes all text");
             }
-            write_table(text, &path, table, known);
+            write_table(text, &path, table, index);
         };
         match value {
             Value::Table(table) => section(format!("[{path}]"), table),
@@ -95,8 +95,8 @@ fn is_section(value: &Value) -> bool {
 }
 
 /// The scheduler's parameters that could be in this section but were not given, with their defaults.
-fn left_out(path: &str, known: &Known<'_>) -> Vec<(&'static ParamSpec, String)> {
-    let Known { spec, domains } = known;
+fn left_out(path: &str, index: &DomainIndex<'_>) -> Vec<(&'static ParamSpec, String)> {
+    let DomainIndex { spec, domains } = index;
     let pool = |key| spec.pools.iter().find(|pool| name_of(key) == Some(&pool.name));
     let domain = |key| name_of(key).and_then(|name| domains.get(name));
     let (scope, pool, given) = match path.split_once('.') {

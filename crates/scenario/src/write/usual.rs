@@ -1,4 +1,4 @@
-//! Fields that a file for people leaves out because their values are usual.
+//! Fields that a file for people omits because they have the default.
 
 use toml::{Table, Value};
 use vcpulab_spec::{CONSTANTS, DomainSpec, POOL_0, Spec};

@@ -9,7 +9,7 @@ use super::task_group::Throttle;
 use super::task_group::{Bandwidth, CfsBandwidth, IdlePeriod, TaskGroup};
 
 /// CPU time beyond its debt that a throttled queue gets from the pool.
-pub(super) const LEAST: Span = Span::from_ns(1);
+pub(super) const MIN_RUNTIME: Span = Span::from_ns(1);
 
 /// CPU time that a queue keeps when its last entity leaves; the rest goes back to the pool.
 const MIN_CFS_RQ_RUNTIME: Span = Span::from_ms(1);
@@ -28,13 +28,13 @@ impl<F: Flavor> Fair<F> {
 
     /// Puts a group into the state after a rest: its pool is full, and its queues have the CPU time that they keep when
     /// their last entity leaves, except the part that was used.
-    pub fn rest(&mut self, group: GroupId, used: Span) {
+    pub fn reset_to_rested(&mut self, group: GroupId, used: Span) {
         if let Some(limit) = &mut self.groups[group].cfs_bandwidth {
             limit.runtime = limit.runtime_max();
             for cpu in self.groups[group].cfs_rqs.ids() {
                 let q = self.cfs_rq_of(Some(group), cpu);
                 self.cfs_rqs[q].runtime_remaining =
-                    MIN_CFS_RQ_RUNTIME - used.clamp(Span::ZERO, MIN_CFS_RQ_RUNTIME - LEAST);
+                    MIN_CFS_RQ_RUNTIME - used.clamp(Span::ZERO, MIN_CFS_RQ_RUNTIME - MIN_RUNTIME);
             }
         }
     }
@@ -103,14 +103,14 @@ impl<F: Flavor> Fair<F> {
         let curr = self.cfs_rqs[q].curr;
         let when_charged = self.flavor.throttle() == Throttle::TaskWhenCharged;
         let most = match when_charged && !curr.is_some_and(|e| self.entities[e].on_rq) {
-            true => LEAST,
+            true => MIN_RUNTIME,
             false => self.settings.bandwidth_slice,
         };
         if self.assign_cfs_rq_runtime(q, now, most) > Span::ZERO {
             return;
         }
         if when_charged {
-            // No flag: its tasks stop by themselves.
+            // No reschedule request: each task stops in `throttle_task` when it returns to user mode.
             self.throttle_cfs_rq(q, now);
         } else if curr.is_some() {
             self.resched_curr(q);
@@ -136,7 +136,7 @@ impl<F: Flavor> Fair<F> {
         let throttles = used_up
             && self.flavor.throttle() != Throttle::TaskWhenCharged
             && self.cfs_bandwidth_of(q).is_some()
-            && self.assign_cfs_rq_runtime(q, now, LEAST) <= Span::ZERO;
+            && self.assign_cfs_rq_runtime(q, now, MIN_RUNTIME) <= Span::ZERO;
         if throttles {
             self.throttle_cfs_rq(q, now);
         }
@@ -158,10 +158,13 @@ impl<F: Flavor> Fair<F> {
         let Some((group, _)) = self.cfs_rqs[q].group.filter(|_| runtime > MIN_CFS_RQ_RUNTIME) else { return };
         let Some(limit) = self.groups[group].cfs_bandwidth.as_mut() else { return };
         limit.runtime += runtime - MIN_CFS_RQ_RUNTIME;
-        let far = limit
+        let refill_is_far = limit
             .period_timer
             .is_none_or(|at| at - now > CFS_BANDWIDTH_SLACK_PERIOD + MIN_BANDWIDTH_EXPIRATION);
-        if limit.runtime > slice && !limit.throttled_cfs_rqs.is_empty() && far && limit.slack_timer.is_none()
+        if limit.runtime > slice
+            && !limit.throttled_cfs_rqs.is_empty()
+            && refill_is_far
+            && limit.slack_timer.is_none()
         {
             limit.slack_timer = Some(now + CFS_BANDWIDTH_SLACK_PERIOD);
             self.changed_timers.push(group);
@@ -202,8 +205,8 @@ impl<F: Flavor> Fair<F> {
         let Some(limit) = self.groups[group].cfs_bandwidth.as_mut() else { return };
         limit.slack_timer = None;
         self.changed_timers.push(group);
-        let far = limit.period_timer.is_none_or(|at| at - now >= MIN_BANDWIDTH_EXPIRATION);
-        if far && limit.runtime > slice {
+        let refill_is_far = limit.period_timer.is_none_or(|at| at - now >= MIN_BANDWIDTH_EXPIRATION);
+        if refill_is_far && limit.runtime > slice {
             self.distribute_cfs_runtime(now, group);
         }
     }
@@ -218,7 +221,7 @@ impl<F: Flavor> Fair<F> {
                 F::update_curr(self, q, now);
             }
             let Some(limit) = self.groups[group].cfs_bandwidth.as_mut() else { return };
-            let amount = limit.runtime.min(LEAST - self.cfs_rqs[q].runtime_remaining);
+            let amount = limit.runtime.min(MIN_RUNTIME - self.cfs_rqs[q].runtime_remaining);
             limit.runtime -= amount;
             self.cfs_rqs[q].runtime_remaining += amount;
             if self.cfs_rqs[q].runtime_remaining <= Span::ZERO {
@@ -270,10 +273,10 @@ mod tests {
             )
         };
         assert_eq!(left(&mut fair), (Some(ms(20)), Span::ZERO));
-        fair.rest(group, Span::from_us(300));
+        fair.reset_to_rested(group, Span::from_us(300));
         assert_eq!(left(&mut fair), (Some(ms(35)), Span::from_us(700)));
-        fair.rest(group, ms(9));
-        assert_eq!(left(&mut fair), (Some(ms(35)), LEAST));
+        fair.reset_to_rested(group, ms(9));
+        assert_eq!(left(&mut fair), (Some(ms(35)), MIN_RUNTIME));
     }
 
     /// A task of a limited group runs over the end of a period and blocks, which gives CPU time back to the full pool. At the end of

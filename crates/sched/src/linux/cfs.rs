@@ -74,7 +74,7 @@ impl Rules {
         pick_clears_buddies: false,
         idle_period: IdlePeriod::RefillAndStop,
         select_cpu: SelectCpu::UTIL,
-        balance: BalanceRules::RANDOM,
+        balance: BalanceRules::V6_12,
     };
 }
 

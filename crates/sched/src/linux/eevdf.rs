@@ -1,5 +1,6 @@
-//! EEVDF, Linux's fair scheduler since 6.6 (here: 6.12): of the entities whose lag is not negative, the one with the
-//! earliest virtual deadline runs. (Stoica, Abdel-Wahab 1995.)
+//! EEVDF, Linux's fair scheduler since 6.6. Releases 6.6 to 7.3 differ by [`Rules`].
+//!
+//! Of the entities whose lag is not negative, the one with the earliest virtual deadline runs. (Stoica, Abdel-Wahab 1995.)
 
 use vcpulab_host::{Class, PcpuId, Span, Time};
 
@@ -9,7 +10,7 @@ use super::load_weight::{LoadWeight, NICE_0_LOAD, NICE_0_SHIFT, div_delta_fair, 
 use super::newidle::BalanceRules;
 use super::preempt::PreemptModels;
 use super::realtime::RtRule;
-use super::task_group::{GroupWidth, ONE_TASK, Throttle};
+use super::task_group::{ONE_TASK, SharesMultiplier, Throttle};
 use crate::role::GroupWeight;
 
 /// Virtual time at which queues begin.
@@ -151,7 +152,7 @@ impl Rules {
         hrtick: false,
         throttle: Throttle::Queue,
         flat: false,
-        balance: BalanceRules::RANDOM,
+        balance: BalanceRules::V6_12,
     };
 
     /// The rules of 6.17.
@@ -383,7 +384,7 @@ impl Fair<Eevdf> {
 
     /// The queue on which an entity competes.
     pub(super) fn competes_on(&self, e: EntityId) -> CfsRqId {
-        if self.is_flat() { self.root_of(e) } else { self.entities[e].cfs_rq }
+        if self.is_flat() { self.root_cfs_rq(e) } else { self.entities[e].cfs_rq }
     }
 
     /// Number of entities that compete on a queue.
@@ -849,15 +850,15 @@ impl Flavor for Eevdf {
         self.counts_runnable() || self.rules.flat && self.cgroup_mode == CgroupMode::Max
     }
 
-    fn group_width(&self, runnable: u64, cpus: u64) -> GroupWidth {
+    fn shares_multiplier(&self, runnable: u64, cpus: u64) -> SharesMultiplier {
         let whole = (runnable / ONE_TASK).max(1);
         match self.cgroup_mode {
-            _ if !self.rules.flat => GroupWidth::Tasks(ONE_TASK),
-            CgroupMode::Up => GroupWidth::Whole,
-            CgroupMode::Smp => GroupWidth::Tasks(ONE_TASK),
-            CgroupMode::Concur => GroupWidth::Tasks(whole.min(cpus) * ONE_TASK),
-            CgroupMode::Max => GroupWidth::Limited(cpus * ONE_TASK, MAX_MODE_WEIGHT),
-            CgroupMode::Tasks => GroupWidth::Tasks(runnable.max(ONE_TASK)),
+            _ if !self.rules.flat => SharesMultiplier::Divided(ONE_TASK),
+            CgroupMode::Up => SharesMultiplier::Undivided,
+            CgroupMode::Smp => SharesMultiplier::Divided(ONE_TASK),
+            CgroupMode::Concur => SharesMultiplier::Divided(whole.min(cpus) * ONE_TASK),
+            CgroupMode::Max => SharesMultiplier::DividedAtMost(cpus * ONE_TASK, MAX_MODE_WEIGHT),
+            CgroupMode::Tasks => SharesMultiplier::Divided(runnable.max(ONE_TASK)),
         }
     }
 

@@ -6,13 +6,11 @@ use super::cfs_rq::{CfsRqId, EntityId, Kind, Task, TaskId, vruntime_diff};
 use super::eevdf::Eevdf;
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
 use super::load_weight::{NICE_0_LOAD, NICE_0_SHIFT};
-
-/// The least weight after each step from a task to the root.
-const LEAST: u64 = 2;
+use super::task_group::MIN_SHARES;
 
 impl Fair<Eevdf> {
     /// The root queue of the CPU that an entity is on.
-    pub(super) fn root_of(&self, e: EntityId) -> CfsRqId {
+    pub(super) fn root_cfs_rq(&self, e: EntityId) -> CfsRqId {
         CfsRqId(self.cpu_of(e).0)
     }
 
@@ -31,7 +29,7 @@ impl Fair<Eevdf> {
                 Some(_) => product / cfs_rq.load.max(1),
                 None => product >> NICE_0_SHIFT,
             };
-            share.max(LEAST)
+            share.max(MIN_SHARES)
         })
     }
 
@@ -92,7 +90,7 @@ impl Fair<Eevdf> {
         if self.entities[task].policy.sched_delayed {
             self.count_delayed(task, now, false);
         }
-        let root = self.root_of(task);
+        let root = self.root_cfs_rq(task);
         if self.cfs_rqs[root].policy.curr != Some(task) {
             self.remove_from_timeline(task);
         }
@@ -206,7 +204,7 @@ impl Fair<Eevdf> {
 
     /// Puts an entity of the running task back: the task returns to the root queue, if it is queued.
     pub(super) fn put_flat(&mut self, e: EntityId) {
-        let root = self.root_of(e);
+        let root = self.root_cfs_rq(e);
         if self.cfs_rqs[root].policy.curr == Some(e) {
             if self.entities[e].on_rq {
                 self.insert_into_timeline(e);
@@ -217,7 +215,7 @@ impl Fair<Eevdf> {
 
     /// Completes a switch to a task: its effective weight, and its protection.
     pub(super) fn set_flat(&mut self, task: EntityId) {
-        let root = self.root_of(task);
+        let root = self.root_cfs_rq(task);
         self.cfs_rqs[root].policy.curr = Some(task);
         self.update_effective_weight(task);
         self.set_protect_slice(task);

@@ -3,7 +3,7 @@
 use vcpulab_host::{Class, CpuMask, GroupConfig, GroupId, PcpuId, Span, Table, ThreadMode, Time};
 
 use super::cfs_rq::{CfsRq, CfsRqId, Entity, EntityId, Kind, Task, TaskId};
-use super::task_group::{GroupWidth, IdlePeriod, ONE_TASK, TaskGroup, Throttle};
+use super::task_group::{IdlePeriod, ONE_TASK, SharesMultiplier, TaskGroup, Throttle};
 
 use super::load_weight::{LoadWeight, ns};
 use super::pelt::PeltAverage;
@@ -29,7 +29,7 @@ pub trait Flavor: Clone {
     type CfsRq: Clone + Default + std::fmt::Debug;
     /// Whether a decision throttles a queue only while one of its entities is current.
     const THROTTLES_CURRENT_ONLY: bool;
-    /// Tasks that a limit stops, and the time at which they stop.
+    /// The effect of a used-up `cpu.max` quota on tasks.
     fn throttle(&self) -> Throttle {
         Throttle::Queue
     }
@@ -119,8 +119,8 @@ pub trait Flavor: Clone {
     }
     /// The number by which the shares of a group are multiplied, from its average number of runnable tasks in 1024ths and the
     /// number of CPUs.
-    fn group_width(&self, _runnable: u64, _cpus: u64) -> GroupWidth {
-        GroupWidth::Tasks(ONE_TASK)
+    fn shares_multiplier(&self, _runnable: u64, _cpus: u64) -> SharesMultiplier {
+        SharesMultiplier::Divided(ONE_TASK)
     }
 
     // ---- a flat hierarchy: only tasks compete ----

@@ -84,8 +84,8 @@ pub struct LlcBalancing {
 }
 
 impl LlcBalancing {
-    /// The state of a host. On a machine of several nodes the kernel measures the memory that a process uses (NUMA balancing): a VM's
-    /// is taken not to fit in a cache.
+    /// The state of a host. On a machine of several nodes the kernel measures the memory that a process uses (NUMA balancing): a VM
+    /// is assumed not to fit in a cache.
     pub fn new(ctx: &PolicyContext, domains: &SchedDomains, enabled: bool) -> Self {
         let count = ctx.pcpu_count() as usize;
         let nodes = ctx.nodes().iter().filter(|node| !node.and(ctx.pcpus()).is_empty()).count();

@@ -6,10 +6,7 @@ use super::cfs_rq::{CfsRqId, EntityId, Kind, Task, TaskId};
 use super::hierarchy::{Fair, Flavor};
 use super::load_weight::{LoadWeight, scale_load_down};
 use super::pelt::FRACTION_BITS;
-use super::task_group::{GroupWidth, ONE_TASK};
-
-/// The least weight of a group on a CPU.
-const LEAST: u64 = 2;
+use super::task_group::{MIN_SHARES, ONE_TASK, SharesMultiplier};
 
 /// Divisor of a queue's load: a smaller change does not change the group's load.
 const NOTICED: u64 = 64;
@@ -64,21 +61,21 @@ impl<F: Flavor> Fair<F> {
 
     fn calc_group_shares(&self, own: CfsRqId, group: GroupId) -> u64 {
         let (cfs_rq, group) = (&self.cfs_rqs[own], &self.groups[group]);
-        let shares = match self.flavor.group_width(group.runnable_avg, u64::from(self.online)) {
-            GroupWidth::Whole => return group.shares,
-            GroupWidth::Tasks(width) => group.shares * width / ONE_TASK,
-            GroupWidth::Limited(width, most) => (group.shares * width / ONE_TASK).min(most),
+        let shares = match self.flavor.shares_multiplier(group.runnable_avg, u64::from(self.online)) {
+            SharesMultiplier::Undivided => return group.shares,
+            SharesMultiplier::Divided(multiple) => group.shares * multiple / ONE_TASK,
+            SharesMultiplier::DividedAtMost(multiple, most) => (group.shares * multiple / ONE_TASK).min(most),
         };
         let load = scale_load_down(cfs_rq.load).max(cfs_rq.load_avg.whole());
         let total = group.load_avg - cfs_rq.tg_load_avg_contrib + load;
         if total == 0 {
-            return LEAST;
+            return MIN_SHARES;
         }
         let part = match shares.checked_mul(load) {
             Some(product) => product / total,
             None => (u128::from(shares) * u128::from(load) / u128::from(total)) as u64,
         };
-        part.clamp(LEAST, shares)
+        part.clamp(MIN_SHARES, shares)
     }
 
     /// Updates a queue's part in its group's load, if the queue's average load has changed enough.

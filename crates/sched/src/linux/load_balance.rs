@@ -171,7 +171,8 @@ impl<F: Tuned> Linux<F> {
         llc_balancing::takes_threads(util(to), util(from), self.sched_domains.smt_active)
     }
 
-    /// The last-level cache with most threads that prefer the cache of a CPU, if the CPU's domain is of caches of one node.
+    /// The last-level cache, other than this CPU's, with the most runnable threads that prefer this CPU's cache and may run on this CPU.
+    /// `None`: the domain does not join caches, no thread prefers this CPU's cache, or that cache takes no threads.
     fn find_llc_group(
         &self,
         ctx: &PolicyContext,

@@ -19,7 +19,7 @@
 //! | `hrtick` | `hrtick_start_fair`, `hrtick_update`, `hrtick_clear` |
 //! | `slices` | `sched_entity.slice`, `custom_slice`, `cfs_rq_min_slice`, `set_protect_slice`, `update_protect_slice` |
 //! | `timeline` | `set_next_buddy`, `clear_buddies`, `account_entity_enqueue` |
-//! | `task_group`, `bandwidth` | `task_group`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `distribute_cfs_runtime` |
+//! | `task_group`, `bandwidth` | `task_group`, `MIN_SHARES`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `distribute_cfs_runtime` |
 //! | `load_weight` | `load_weight`, `sched_prio_to_weight`, `calc_delta_fair` |
 //! | `pelt`, `load_avg` | PELT; `update_load_avg`, `update_tg_load_avg`, `update_cfs_group`, `task_h_load` |
 //! | `select_cpu`, `idle_scan`, `wakee_flips` | `select_task_rq`, `wake_affine`, `wake_wide`, `select_idle_sibling`, `select_idle_core`, `select_idle_cpu` |
@@ -50,6 +50,10 @@
 //! | `SIS_UTIL`, `SIS_PROP` | `Linux::update_idle_cpu_scan`, `IdleScans::limit` |
 //! | `sched_balance_rq`, `sched_balance_newidle` (6.10) | `Linux::load_balance`, `Linux::newidle_balance` |
 //! | `nohz` idle balance | `Linux::trigger_load_balance` |
+//! | `max_newidle_lb_cost` | `NewidleStats::believed_cost` |
+//! | `newidle_call`, `newidle_success`, `newidle_ratio` | `NewidleStats::calls`, `NewidleStats::successes`, `NewidleStats::ratio` |
+//! | `h_nr_queued` (6.14) | `CfsRq::h_nr_running` |
+//! | `tg_set_cfs_bandwidth` | `Fair::set_bandwidth` |
 
 pub mod cfs;
 pub mod eevdf;

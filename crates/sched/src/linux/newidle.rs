@@ -13,7 +13,7 @@ pub struct BalanceRules {
     /// Threads that blocked and still compete, as far as balancing moves them.
     pub delayed: MoveDelayed,
     /// Whether a `SCHED_IDLE` thread is placed on a CPU that runs only `SCHED_IDLE` tasks as on an idle one. `false`: other threads are.
-    pub idle_thread_joins_idle_threads: bool,
+    pub idle_thread_accepts_sched_idle: bool,
     /// Whether balancing keeps the threads of a process in one last-level cache.
     pub cache_aware: bool,
 }
@@ -46,12 +46,12 @@ impl BalanceRules {
         newidle: Newidle::ByCost,
         keeps_ineligible: false,
         delayed: MoveDelayed::Always,
-        idle_thread_joins_idle_threads: true,
+        idle_thread_accepts_sched_idle: true,
         cache_aware: false,
     };
 
     /// The rules of 6.12.117, and of 6.1.192 except for delayed dequeues, which it lacks.
-    pub const RANDOM: BalanceRules = BalanceRules { newidle: Newidle::Random, ..BalanceRules::OLDEST };
+    pub const V6_12: BalanceRules = BalanceRules { newidle: Newidle::Random, ..BalanceRules::OLDEST };
 
     /// The rules of 6.17.
     pub const V6_17: BalanceRules = BalanceRules {
@@ -67,7 +67,7 @@ impl BalanceRules {
     /// The rules of 7.1.
     pub const V7_1: BalanceRules = BalanceRules {
         newidle: Newidle::RandomByRate,
-        idle_thread_joins_idle_threads: false,
+        idle_thread_accepts_sched_idle: false,
         ..BalanceRules::V6_18
     };
 

@@ -223,7 +223,7 @@ const WEIGHT: ParamSpec = domain(
     "",
     ParamKind::int(1, WEIGHT_MAX),
     100,
-    "Share of CPU time under contention, relative to what its control group is beside (cpu.weight).",
+    "cpu.weight: share of CPU time among the groups beside this one. From 7.3 on it counts once per busy vCPU by default (`cgroup_mode`).",
 );
 const SLICE: ParamSpec = domain(
     "slice_us",
@@ -239,7 +239,7 @@ const IDLE: ParamSpec = domain(
     "",
     ParamKind::Flag,
     0,
-    "1: it runs when nothing else wants to, or next to nothing beside others (cpu.idle).",
+    "1: the VM runs when nothing else is runnable, otherwise almost never (cpu.idle).",
 );
 const GLOBAL_BURST: ParamSpec = domain(
     "global_burst_us",

@@ -90,7 +90,7 @@ impl PeltAverage {
     }
 
     /// Adds to the average, or subtracts from it, the part of an entity that joined or left: `exact`, in the unit of
-    /// [`Average::exact`].
+    /// [`PeltAverage::exact`].
     pub fn shift(&mut self, exact: u64, more: bool) {
         self.value = if more { self.value + exact } else { self.value.saturating_sub(exact) };
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn it_matters_little_how_often_it_is_asked() {
+    fn the_update_interval_barely_changes_the_average() {
         let (mut once, mut often) = (PeltAverage::default(), PeltAverage::default());
         once.update(at(20_000_000), 1000);
         (1..=200).for_each(|k| often.update(at(k * 100_000), 1000));

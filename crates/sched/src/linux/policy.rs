@@ -1,7 +1,7 @@
 //! The fair class as a scheduler of a host: vCPUs are its threads; threads of real-time classes come before them.
 //!
-//! A decision follows at once where a thread blocks, yields or wakes, and where a CPU idles; what else asks a busy CPU to decide,
-//! ticks as a rule, is served `resched_ns` later.
+//! A decision follows at once where a thread blocks, yields or wakes, and where a CPU idles; other requests on a
+//! busy CPU, usually from ticks, are served `resched_ns` later.
 
 use std::fmt;
 
@@ -617,7 +617,7 @@ impl<F: Tuned> Scheduler for Linux<F> {
         }
         if next != current && self.fair.hrtick_at(p).is_some() {
             // The timer of the request starts once the switch is over.
-            let switched = ctx.hypervisor_until(p).max(ctx.now()) + ctx.context_switch();
+            let switched = ctx.hypervisor_until(p).max(ctx.now()) + ctx.context_switch_cost();
             self.fair.hrtick_start(switched, p);
         }
         self.idle_cpus.put(p, next == idle);

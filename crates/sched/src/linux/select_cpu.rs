@@ -18,7 +18,7 @@ impl<F: Tuned> Linux<F> {
             false => balanced,
         };
         let placed = |cpus: &CpuMask| cpus.iter().map(|cpu| self.cfs_tasks.placed(cpu)).sum::<u32>();
-        // By what is placed on each of its CPUs, as a fraction of all caches alike.
+        // Placed threads per CPU of the cache, scaled to the host.
         let in_cache = |cpu: PcpuId| {
             let cache = self.sched_domains.llc(cpu);
             u64::from(placed(cache)) * u64::from(ctx.pcpu_count()) / u64::from(cache.len().max(1))
@@ -29,19 +29,19 @@ impl<F: Tuned> Linux<F> {
     }
 
     /// Whether a CPU that runs only `SCHED_IDLE` tasks is as good as an idle one for a thread.
-    fn joins_idle_tasks(&self, v: VcpuId) -> bool {
-        self.thread(v).class != Class::Idle || F::balance(&self.rules).idle_thread_joins_idle_threads
+    fn accepts_sched_idle(&self, v: VcpuId) -> bool {
+        self.thread(v).class != Class::Idle || F::balance(&self.rules).idle_thread_accepts_sched_idle
     }
 
-    /// Whether a CPU runs nothing, or only `SCHED_IDLE` tasks if the thread joins these.
-    fn available_idle_cpu(&self, cpu: PcpuId, joins: bool) -> bool {
-        self.idle_cpus.contains(cpu) || joins && self.fair.sched_idle_cpu(cpu)
+    /// Whether a CPU runs nothing, or only `SCHED_IDLE` tasks if `accepts_sched_idle`.
+    fn available_idle_cpu(&self, cpu: PcpuId, accepts_sched_idle: bool) -> bool {
+        self.idle_cpus.contains(cpu) || accepts_sched_idle && self.fair.sched_idle_cpu(cpu)
     }
 
-    /// The CPUs among `cpus` that run nothing, or only `SCHED_IDLE` tasks if the thread joins these.
-    fn available_idle_cpus(&self, cpus: &CpuMask, joins: bool) -> CpuMask {
+    /// The CPUs among `cpus` that run nothing, or only `SCHED_IDLE` tasks if `accepts_sched_idle`.
+    fn available_idle_cpus(&self, cpus: &CpuMask, accepts_sched_idle: bool) -> CpuMask {
         let mut idle = cpus.and(&self.idle_cpus);
-        if joins && self.fair.any_idle {
+        if accepts_sched_idle && self.fair.any_idle {
             cpus.iter().filter(|&cpu| self.fair.sched_idle_cpu(cpu)).for_each(|cpu| idle.insert(cpu));
         }
         idle
@@ -82,21 +82,26 @@ impl<F: Tuned> Linux<F> {
         prev_cpu: PcpuId,
         target: PcpuId,
     ) -> PcpuId {
-        let joins = self.joins_idle_tasks(v);
-        if self.available_idle_cpu(target, joins) {
+        let accepts_sched_idle = self.accepts_sched_idle(v);
+        if self.available_idle_cpu(target, accepts_sched_idle) {
             return target;
         }
         let llc = *self.sched_domains.llc(target);
-        if prev_cpu != target && llc.contains(prev_cpu) && self.available_idle_cpu(prev_cpu, joins) {
+        if prev_cpu != target
+            && llc.contains(prev_cpu)
+            && self.available_idle_cpu(prev_cpu, accepts_sched_idle)
+        {
             return prev_cpu;
         }
         let recent = self.thread_mut(v).recent_used_cpu.replace(prev_cpu);
         let usable =
             |&cpu: &PcpuId| cpu != prev_cpu && cpu != target && llc.contains(cpu) && allowed.contains(cpu);
-        if let Some(recent) = recent.filter(usable).filter(|&cpu| self.available_idle_cpu(cpu, joins)) {
+        if let Some(recent) =
+            recent.filter(usable).filter(|&cpu| self.available_idle_cpu(cpu, accepts_sched_idle))
+        {
             return recent;
         }
-        let idle = self.available_idle_cpus(&llc.and(allowed), joins);
+        let idle = self.available_idle_cpus(&llc.and(allowed), accepts_sched_idle);
         let scan = self.select_rules().scan;
         if self.sched_domains.smt_active {
             if self.sched_domains.has_idle_cores(target) {
@@ -131,11 +136,13 @@ impl<F: Tuned> Linux<F> {
         prev_cpu: PcpuId,
         task: TaskId,
     ) -> PcpuId {
-        let joins = self.joins_idle_tasks(self.vcpus[task]);
-        if self.available_idle_cpu(this_cpu, joins) && self.sched_domains.llc(this_cpu).contains(prev_cpu) {
-            return if self.available_idle_cpu(prev_cpu, joins) { prev_cpu } else { this_cpu };
+        let accepts_sched_idle = self.accepts_sched_idle(self.vcpus[task]);
+        if self.available_idle_cpu(this_cpu, accepts_sched_idle)
+            && self.sched_domains.llc(this_cpu).contains(prev_cpu)
+        {
+            return if self.available_idle_cpu(prev_cpu, accepts_sched_idle) { prev_cpu } else { this_cpu };
         }
-        if self.select_rules().prefers_idle_prev && self.available_idle_cpu(prev_cpu, joins) {
+        if self.select_rules().prefers_idle_prev && self.available_idle_cpu(prev_cpu, accepts_sched_idle) {
             return prev_cpu;
         }
         let siblings = self.sched_domains.smt(this_cpu).contains(prev_cpu);

@@ -7,18 +7,21 @@ use super::cfs_rq::CfsRqId;
 /// The number 1 in averages of numbers of tasks.
 pub const ONE_TASK: u64 = 1024;
 
-/// The number by which the shares of a group are multiplied.
+/// The least weight of a group on a CPU, and of a task in a flat hierarchy after each step to the root.
+pub const MIN_SHARES: u64 = 2;
+
+/// The number by which the shares of a group are multiplied before the CPUs divide them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GroupWidth {
+pub enum SharesMultiplier {
     /// The group has its shares on every CPU.
-    Whole,
+    Undivided,
     /// The CPUs divide this multiple of the shares, in 1024ths.
-    Tasks(u64),
-    /// The CPUs divide this multiple of the shares, in 1024ths, and none has more than the second number.
-    Limited(u64, u64),
+    Divided(u64),
+    /// The CPUs divide this multiple of the shares, in 1024ths, but at most the second number.
+    DividedAtMost(u64, u64),
 }
 
-/// Tasks that stop where a limit is used up, and the time at which they stop.
+/// The effect of a used-up `cpu.max` quota on tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Throttle {
     /// The queue: its entity leaves the parent's queue at the next decision (to 6.17).

@@ -6,7 +6,7 @@
 
 use vcpulab_host::{CpuMask, GroupId, PcpuId, Span, ThreadMode, Time};
 
-use super::bandwidth::LEAST;
+use super::bandwidth::MIN_RUNTIME;
 use super::cfs_rq::{CfsRqId, Task, TaskId};
 use super::hierarchy::{DequeueFlags, Fair, Flavor};
 use super::task_group::Throttle;
@@ -162,7 +162,7 @@ impl<F: Flavor> Fair<F> {
                     limit.throttled_cfs_rqs.retain(|&other| other != q);
                 }
                 let left = &mut self.cfs_rqs[q].runtime_remaining;
-                *left = (*left).max(LEAST);
+                *left = (*left).max(MIN_RUNTIME);
                 self.unthrottle_cfs_rq(now, q);
             }
             up = self.cfs_rqs[q].group.map(|(_, above)| self.entities[above].cfs_rq);

@@ -19,8 +19,8 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// CPU time that is reserved for each domain of a pool, in pCPUs; `None` where none is, and for all where the pCPUs may have no room
-    /// for all reservations: `m` pCPUs have room by global earliest deadline first for a total of `m - (m - 1) * u`, where `u` is the
+    /// CPU time that is reserved for each domain of a pool, in pCPUs; `None`: none is reserved. All are `None` if the pCPUs may have no
+    /// room for all reservations: `m` pCPUs have room by global earliest deadline first for a total of `m - (m - 1) * u`, where `u` is the
     /// greatest reservation of a vCPU (Goossens, Funk and Baruah 2003).
     pub fn promised(&self, pcpus: u32, members: &[Member<'_>]) -> Vec<Option<f64>> {
         let all: Vec<Option<f64>> = members.iter().map(|member| self.of(member)).collect();

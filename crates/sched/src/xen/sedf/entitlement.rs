@@ -20,9 +20,9 @@ pub enum Share {
     /// A reservation of a slice in each period.
     Time { period: Span, slice: Span },
     /// A reservation in proportion to a weight.
-    Weight(i16),
+    ReservedByWeight(i16),
     /// No reservation, but extra time in proportion to a weight.
-    ExtraTime(i16),
+    ExtraTimeByWeight(i16),
 }
 
 impl Entitlement {
@@ -38,8 +38,8 @@ impl Entitlement {
                 return Err(Refusal::new([PERIOD.name, SLICE.name, WEIGHT.name], allowed));
             }
             0 => Share::Time { period: Span::from_ns(period), slice: Span::from_ns(slice) },
-            weight if extratime && period == 0 => Share::ExtraTime(weight),
-            weight => Share::Weight(weight),
+            weight if extratime && period == 0 => Share::ExtraTimeByWeight(weight),
+            weight => Share::ReservedByWeight(weight),
         };
         Ok(Entitlement { extratime, share })
     }

@@ -449,11 +449,11 @@ impl Scheduler for Sedf {
                     (vcpu.period, vcpu.period_orig) = (period, period);
                     (vcpu.slice, vcpu.slice_orig) = (slice, slice);
                 }
-                Share::ExtraTime(weight) => {
+                Share::ExtraTimeByWeight(weight) => {
                     (vcpu.weight, vcpu.extraweight) = (0, weight);
                     (vcpu.period, vcpu.slice) = (WEIGHT_PERIOD, Span::ZERO);
                 }
-                Share::Weight(weight) => vcpu.weight = weight,
+                Share::ReservedByWeight(weight) => vcpu.weight = weight,
             }
         }
         self.recompute_weights(ctx);
@@ -509,10 +509,10 @@ impl Registered for Sedf {
         match share {
             Share::Time { .. } => Ok(()),
             // The release ignores it.
-            Share::Weight(_) | Share::ExtraTime(_) if slice != 0 && proposal.is_new() => {
+            Share::ReservedByWeight(_) | Share::ExtraTimeByWeight(_) if slice != 0 && proposal.is_new() => {
                 Err(Refusal::new([SLICE.name, WEIGHT.name], "either a period and a slice, or a weight"))
             }
-            Share::Weight(_) | Share::ExtraTime(_) => Ok(()),
+            Share::ReservedByWeight(_) | Share::ExtraTimeByWeight(_) => Ok(()),
         }
     }
 

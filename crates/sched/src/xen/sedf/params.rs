@@ -52,7 +52,7 @@ pub const WEIGHT: ParamSpec = param(
     "weight",
     "",
     ParamKind::Int { min: 0, max: i16::MAX as i64, also: &[] },
-    "With extratime and no period: share of the extra time; else a reservation in proportion to it.",
+    "With extratime and no period: share of the extra time; else share of what reservations leave of 95 ms per 100 ms on each pCPU.",
 );
 
 pub const ALL: &[ParamSpec] = &[
