@@ -457,8 +457,11 @@ fn percent(fraction: f64) -> String {
 mod tests {
     use super::*;
 
-    /// A run of a second: each domain with its pCPUs, and the running and runnable time of each of its vCPUs, in percent.
-    fn run(domains: &[(&str, &[u32], &[(i64, i64)])]) -> Run {
+    /// A domain: its name, its pCPUs, and the running and runnable time of each of its vCPUs, in percent.
+    type DomainTimes<'a> = (&'a str, &'a [u32], &'a [(i64, i64)]);
+
+    /// A run of a second with these domains.
+    fn run(domains: &[DomainTimes<'_>]) -> Run {
         let mut run = Run::default();
         for &(name, pcpus, times) in domains {
             let reach = vec![pcpus.iter().copied().collect(); times.len()];

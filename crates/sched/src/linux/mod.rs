@@ -17,7 +17,7 @@
 //! | `flat` | one queue for each CPU (7.3): effective weights |
 //! | `throttle` | `throttle_cfs_rq`, `unthrottle_cfs_rq`, `tg_throttle_down`, `tg_unthrottle_up`, `throttled_limbo` |
 //! | `hrtick` | `hrtick_start_fair`, `hrtick_update`, `hrtick_clear` |
-//! | `slices` | `sched_entity.slice`, `custom_slice`, `cfs_rq_min_slice`, `set_protect_slice`, `update_protect_slice` |
+//! | `slices` | `sched_entity.slice`, `set_protect_slice` |
 //! | `timeline` | `set_next_buddy`, `clear_buddies`, `account_entity_enqueue` |
 //! | `task_group`, `bandwidth` | `task_group`, `MIN_SHARES`, `cfs_bandwidth`; `account_cfs_rq_runtime`, `distribute_cfs_runtime` |
 //! | `load_weight` | `load_weight`, `sched_prio_to_weight`, `calc_delta_fair` |
@@ -27,7 +27,7 @@
 //! | `llc_balancing` | cache-aware balancing (7.2): the preferred cache of a process |
 //! | `policy`, `timers`, `realtime` | the scheduler of a host, with its ticks, decisions and refills; `SCHED_FIFO`, `SCHED_RR` |
 //! | `rt_bandwidth`, `fair_server` | `rt_rq`, `update_curr_rt`, `do_sched_rt_period_timer`; `rq->fair_server`, `dl_server_update` |
-//! | `preempt` | `sched_dynamic_mode`, `TIF_NEED_RESCHED_LAZY` |
+//! | `preempt` | `PREEMPT_NONE`, `PREEMPT_VOLUNTARY`, `PREEMPT_LAZY` |
 //! | `releases` | rules by release of the kernel: `cfs::Rules`, `eevdf::Rules` |
 //! | `cgroups`, `params` | libvirt's control groups of a domain; tunables, and files and commands that set them |
 //!
@@ -52,6 +52,9 @@
 //! | `nohz` idle balance | `Linux::trigger_load_balance` |
 //! | `max_newidle_lb_cost` | `NewidleStats::believed_cost` |
 //! | `newidle_call`, `newidle_success`, `newidle_ratio` | `NewidleStats::calls`, `NewidleStats::successes`, `NewidleStats::ratio` |
+//! | `custom_slice`, `cfs_rq_min_slice` | `Fair::set_slice`, `Fair::<Eevdf>::min_slice` |
+//! | `update_protect_slice` | `Fair::<Eevdf>::limit_protection` |
+//! | `sched_dynamic_mode`, `TIF_NEED_RESCHED_LAZY` | `Preempt`, `Linux::continues_in_kernel` |
 //! | `h_nr_queued` (6.14) | `CfsRq::h_nr_running` |
 //! | `tg_set_cfs_bandwidth` | `Fair::set_bandwidth` |
 
