@@ -38,9 +38,10 @@ def collect(
 ) -> None:
     """Print a script that gathers what a host says about itself, or run it over SSH.
 
-    It makes an archive that `vcpulab import` and `vcpulab twin` read. The script reads the topology, the kernel or Xen, parameters of the scheduler, VMs with their pinning, weights and
-    quotas, and counters of CPU time, twice. It needs a POSIX shell and the usual tools, installs nothing and changes
-    nothing. Of command lines it keeps only those of VMs, without passwords. `less collect.sh` shows what it does.
+    The script makes an archive that `vcpulab import` and `vcpulab twin` read: the topology, the kernel or Xen,
+    parameters of the scheduler, VMs with their pinning, weights and quotas, and counters of CPU time, twice. It needs a
+    POSIX shell and the usual tools, installs nothing and changes nothing. Of command lines it keeps only those of VMs,
+    without passwords. `less collect.sh` shows what it does.
 
     Args:
         out: Write the script, or with --ssh the archive, to this file; if left out, print the script, or write
