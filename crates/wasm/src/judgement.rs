@@ -6,7 +6,7 @@ use vcpulab_run::starvation::{self, Columns};
 use vcpulab_scenario::Problems;
 
 use crate::policy::Policies;
-use crate::{Given, parsed};
+use crate::source::{Source, parsed};
 
 /// Metrics of a run, or of two.
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ pub struct Runs {
 #[derive(Deserialize)]
 struct Observed {
     #[serde(flatten)]
-    scenario: Given,
+    scenario: Source,
     columns: Columns,
 }
 

@@ -17,8 +17,8 @@ mod judgement;
 mod policy;
 mod questions;
 mod say;
+mod source;
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,14 +27,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use vcpulab_run::{Own, Part, RunOptions, Runs};
-use vcpulab_scenario::{Edit, NewNames, Outside, Problems, Scenario, edit_settings, policy_json};
+use vcpulab_scenario::{Edit, NewNames, Outside, edit_settings, policy_json};
 use vcpulab_spec::app_names;
 
-use crate::policy::{Known, Policies};
+use crate::policy::Policies;
 use crate::say::say;
-
-/// The scenario's name in messages.
-const FILE: &str = "scenario.toml";
+use crate::source::{Source, parsed};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -79,20 +77,7 @@ fn facts() -> Value {
     })
 }
 
-/// A scenario, and the policies that it may name though they are not built in.
-#[derive(Deserialize)]
-pub(crate) struct Given {
-    pub text: String,
-    #[serde(default)]
-    pub policies: BTreeMap<String, Known>,
-}
-
-pub(crate) fn parsed(text: &str, policies: &Policies) -> Result<Scenario, Problems> {
-    let find = |name: &str| policies.find(name);
-    Scenario::parse_in(text, FILE, Outside { policies: Some(&find), ..Outside::default() })
-}
-
-fn checked(given: Given) -> Value {
+fn checked(given: Source) -> Value {
     let policies = Policies::from(given.policies);
     let (problems, warnings, scenario, apps) = match parsed(&given.text, &policies) {
         Ok(scenario) => {
@@ -115,7 +100,7 @@ fn checked(given: Given) -> Value {
 #[derive(Deserialize)]
 struct Change {
     #[serde(flatten)]
-    given: Given,
+    given: Source,
     edits: Vec<Edit>,
 }
 
@@ -128,7 +113,7 @@ fn edited(Change { given, edits }: Change) -> Result<Value, Box<dyn Error>> {
 
 fn ran(replication: &str, trace: bool) -> Result<Vec<u8>, Box<dyn Error>> {
     let replication: u32 = replication.parse()?;
-    let given: Given = input()?;
+    let given: Source = input()?;
     let scenario = parsed(&given.text, &Policies::from(given.policies))?;
     let last = scenario.replications - 1;
     if replication > last {
