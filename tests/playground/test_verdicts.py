@@ -53,6 +53,7 @@ domain.c = { pool = "rest", app = [{ kind = "hog" }] }
 domain.d = { pool = "rest", cap = 5, app = [{ kind = "hog" }] }
 """
 HELD_BACK = {"domain.web.emulator_quota_us": 1000, "client.users.rate": 2000}
+PERIODIC = [{"kind": "periodic", "run": "1ms", "period": "7ms"}] * 3
 PAIRS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "a thread of the host held back": (KVM, {}, HELD_BACK),
     "held back no longer": (KVM, HELD_BACK, {"domain.web.emulator_quota_us": None}),
@@ -61,6 +62,7 @@ PAIRS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "seed": (XEN, {}, {"seed": 2}),
     "weight": (XEN, {}, {"domain.web.weight": 4096}),
     "cap": (XEN, {}, {"domain.batch.cap": 20}),
+    "many metrics": (XEN, {"domain.batch.app": PERIODIC}, {"domain.batch.cap": 10}),
     "starved": (XEN, {}, {"domain.batch.weight": 60000, "host.pcpus": 1}),
     "load": (XEN, {}, {"client.users.rate": 900}),
     "less load": (XEN, {}, {"client.users.rate": 40}),
