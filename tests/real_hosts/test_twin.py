@@ -331,7 +331,7 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
     [
         ((), "no files"),
         (("missing.bin",), "missing.bin"),
-        (("hogs.toml",), "hogs.toml: a scenario, no recording"),
+        (("hogs.toml",), "hogs.toml: a scenario, not a recording"),
         (("noise.bin",), "not known by how it begins"),
         (("empty",), "found none; allowed: one trace"),
         (("score", "recorded", "--split", "0"), "--split: found `0`; allowed: 5 to 95"),

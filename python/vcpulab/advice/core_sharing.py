@@ -61,7 +61,7 @@ def fastest(scenario: Model) -> float:
 
     Examples:
         >>> turbo = {"cpu_mhz": 2000, "turbo_one_core_mhz": 3000, "memory_share_compute_percent": 50}
-        >>> web = {"driver_domain": False}
+        >>> web = {"driver_domain": False, "bound_by": "compute"}
         >>> round(fastest(Model({"host": {"pcpus": 1, "costs": turbo}, "domain": {"web": web}})), 3)
         1.2
     """
