@@ -1,11 +1,11 @@
 """Files that a command line names: read and written, with one line for each problem."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcpulab._files import safe_open
+from vcpulab._files import atomic, safe_open
 from vcpulab.cli import terminal
 from vcpulab.cli.streams import printing_aside
 from vcpulab.errors import RequestError, ScenarioError
@@ -155,6 +155,24 @@ def check_new(path: Path | None, *, force: bool) -> None:
     """
     if path is not None and path.exists() and not force:
         raise exists_already(path)
+
+
+def print_or_write(text: str, notes: Iterable[str], out: Path | None, hint: str | None = None) -> None:
+    """Prints a scenario that was made, or writes it to a file; before that, notes on it as warnings.
+
+    Args:
+        text: the scenario.
+        notes: what was assumed, or left out.
+        out: the file; `None`: the scenario is printed.
+        hint: the next command; `None`: the one that runs the scenario.
+    """
+    for note in notes:
+        terminal.warn(note)
+    if out is None:
+        print(text, end="")
+        return
+    atomic.write(out, text)
+    terminal.say(f"written to {out}\n  hint: {hint or f'vcpulab run {word(out)}'}")
 
 
 def reason(error: OSError) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from vcpulab import formats as recordings
-from vcpulab._files import atomic
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import (
     CpuMhz,
@@ -162,13 +161,7 @@ def import_rt_app(
         made = rtapp.load(file, vcpus=vcpus)
     except OSError as error:
         raise RequestError(f"{file}: {files.reason(error)}") from None
-    for note in made.notes:
-        terminal.warn(str(note))
-    if out is None:
-        print(made.text, end="")
-        return
-    atomic.write(out, made.text)
-    terminal.say(f"written to {out}\n  hint: vcpulab run {files.word(out)}")
+    files.print_or_write(made.text, map(str, made.notes), out)
 
 
 @command("xl", "vcpulab import xl recorded/list0.txt recorded/sched.txt --out host.toml", parent=import_)
@@ -291,13 +284,7 @@ def _listed(of_host: _OfHost, paths: Sequence[Path], wanted: _Wanted) -> None:
         made = _made(of_host, unpacked.paths, wanted)
         notes = [*unpacked.notes, *map(unpacked.shown, made.notes)]
         text = unpacked.shown(made.text)
-    for note in notes:
-        terminal.warn(note)
-    if out is None:
-        print(text, end="")
-        return
-    atomic.write(out, text)
-    terminal.say(f"written to {out}\n  hint: {made.hint or f'vcpulab run {files.word(out)}'}")
+    files.print_or_write(text, notes, out, made.hint)
 
 
 def _made(of_host: _OfHost, paths: Sequence[Path], wanted: _Wanted) -> result.Made:

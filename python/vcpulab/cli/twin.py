@@ -6,7 +6,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab._files import atomic
 from vcpulab._work.progress import Progress
 from vcpulab.cli import files, page, terminal
 from vcpulab.cli.options import All, AnyFormat, CpuMhz, Force, Out, Threads, command, group, number
@@ -58,15 +57,9 @@ def make(
             made = _twin(unpacked.paths, scheduler, cpu_mhz, threads, replay=replay, progress=progress)
             text = unpacked.shown(made.text)
         notes = [*unpacked.notes, *map(unpacked.shown, made.notes)]
-    for note in notes:
-        terminal.warn(note)
-    if out is None:
-        print(text, end="")
-        return
-    atomic.write(out, text)
     # Only a twin under the recorded scheduler can be compared with the recording.
-    held = " ".join(["twin score", *map(files.word, paths)])
-    terminal.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {files.word(out)}'}")
+    scoring = " ".join(["vcpulab twin score", *map(files.word, paths)]) if scheduler is None else None
+    files.print_or_write(text, notes, out, scoring)
 
 
 @command("score", "vcpulab twin score recorded", parent=twin)
