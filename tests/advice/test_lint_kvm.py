@@ -43,12 +43,12 @@ def scenario(
     return vcpulab.Scenario.from_dict(document)
 
 
-def on(it: vcpulab.Scenario) -> dict[str, Finding]:
-    return {one.rule: one for one in findings(Host(it, vcpulab.run(it)))}
+def on(host_scenario: vcpulab.Scenario) -> dict[str, Finding]:
+    return {one.rule: one for one in findings(Host(host_scenario, vcpulab.run(host_scenario)))}
 
 
-def fixed(it: vcpulab.Scenario, finding: Finding, which: int = 0) -> vcpulab.Run:
-    return vcpulab.run(it.change([finding.changes, *finding.otherwise][which]))
+def fixed(host_scenario: vcpulab.Scenario, finding: Finding, which: int = 0) -> vcpulab.Run:
+    return vcpulab.run(host_scenario.change([finding.changes, *finding.otherwise][which]))
 
 
 # ---- quotas ----
@@ -57,26 +57,26 @@ LIMITED = {"global_quota_us": 100_000, "global_period_us": 100_000}
 
 
 def test_a_quota_of_the_whole_vm_freezes_it() -> None:
-    it = scenario({"vm": busy(8, **LIMITED)}, pcpus=8)
-    found = on(it)["vm-quota-freezes"]
-    assert found.path == "domain.vm.global_quota_us"
-    assert "its 8 vCPUs share 100 ms in every 100 ms" in found.reason
-    assert "stands still for up to 87.5 ms" in found.reason
-    assert "it is used up in 100 % of the periods" in found.reason
-    assert found.changes == {
+    host_scenario = scenario({"vm": busy(8, **LIMITED)}, pcpus=8)
+    finding = on(host_scenario)["vm-quota-freezes"]
+    assert finding.path == "domain.vm.global_quota_us"
+    assert "its 8 vCPUs share 100 ms in every 100 ms" in finding.reason
+    assert "stands still for up to 87.5 ms" in finding.reason
+    assert "it is used up in 100 % of the periods" in finding.reason
+    assert finding.changes == {
         "domain.vm.vcpu_quota_us": 12_500,
         "domain.vm.global_quota_us": None,
         "domain.vm.global_period_us": None,
     }
-    assert found.otherwise == ({"domain.vm.global_period_us": 20_000, "domain.vm.global_quota_us": 20_000},)
+    assert finding.otherwise == ({"domain.vm.global_period_us": 20_000, "domain.vm.global_quota_us": 20_000},)
     # The limit stays what it was.
     for which in (0, 1):
-        assert fixed(it, found, which)["vm.gotten"].mean == pytest.approx(100, rel=0.1)
+        assert fixed(host_scenario, finding, which)["vm.gotten"].mean == pytest.approx(100, rel=0.1)
 
 
 def test_a_quota_smaller_than_a_slice_for_each_vcpu_is_told() -> None:
-    it = scenario({"vm": busy(4, global_quota_us=10_000)}, pcpus=4)
-    assert "10.0 ms are less than a slice for each of them" in on(it)["vm-quota-freezes"].reason
+    host_scenario = scenario({"vm": busy(4, global_quota_us=10_000)}, pcpus=4)
+    assert "10.0 ms are less than a slice for each of them" in on(host_scenario)["vm-quota-freezes"].reason
 
 
 @pytest.mark.parametrize(
@@ -99,24 +99,30 @@ def served(quota_us: int) -> vcpulab.Scenario:
 
 
 def test_a_quota_that_leaves_nothing_for_the_threads_beside_its_vcpus() -> None:
-    it = served(400_000)
-    found = on(it)["vm-quota-freezes"]
-    assert "its quota of 4.00 pCPUs is no more than its 4 vCPUs use, and its vhost thread needs" in found.reason
-    assert found.changes["domain.vm.vcpu_quota_us"] == 100_000
-    explained = str(explain(it, "users.response_p99 < 1ms", effort=Effort(replications=2)))
+    host_scenario = served(400_000)
+    finding = on(host_scenario)["vm-quota-freezes"]
+    assert "its quota of 4.00 pCPUs is no more than its 4 vCPUs use, and its vhost thread needs" in finding.reason
+    assert finding.changes["domain.vm.vcpu_quota_us"] == 100_000
+    explained = str(explain(host_scenario, "users.response_p99 < 1ms", effort=Effort(replications=2)))
     assert "quota-throttles" in explained
     assert "setvcpus" not in explained
-    assert fixed(it, found)["users.response_p99"].mean < 0.9 * vcpulab.run(it)["users.response_p99"].mean
+    assert (
+        fixed(host_scenario, finding)["users.response_p99"].mean
+        < 0.9 * vcpulab.run(host_scenario)["users.response_p99"].mean
+    )
     assert "vm-quota-freezes" not in on(served(500_000))
 
 
 def test_a_service_that_its_quota_throttles() -> None:
-    it = scenario({"web": web(vcpu_quota_us=20_000)}, asked(300))
-    found = on(it)["quota-throttles"]
-    assert re.search(r"web is throttled in \d+ % of the periods by its quota of 0\.200 pCPUs", found.reason)
-    assert "(vcpu_quota_us), while the pCPUs idle" in found.reason
-    assert found.changes == {"domain.web.vcpu_quota_us": 60_000}
-    assert fixed(it, found)["users.response_p99"].mean < 0.2 * vcpulab.run(it)["users.response_p99"].mean
+    host_scenario = scenario({"web": web(vcpu_quota_us=20_000)}, asked(300))
+    finding = on(host_scenario)["quota-throttles"]
+    assert re.search(r"web is throttled in \d+ % of the periods by its quota of 0\.200 pCPUs", finding.reason)
+    assert "(vcpu_quota_us), while the pCPUs idle" in finding.reason
+    assert finding.changes == {"domain.web.vcpu_quota_us": 60_000}
+    assert (
+        fixed(host_scenario, finding)["users.response_p99"].mean
+        < 0.2 * vcpulab.run(host_scenario)["users.response_p99"].mean
+    )
 
 
 def test_a_quota_of_each_vcpu_is_compared_with_the_vcpu_that_works() -> None:
@@ -139,14 +145,17 @@ def test_a_quota_of_each_vcpu_is_compared_with_the_vcpu_that_works() -> None:
 
 def test_a_large_vm_with_light_vcpus() -> None:
     domains = {"web": web(4, "2ms"), **{f"batch{n}": busy(1) for n in range(4)}}
-    it = scenario(domains, asked(800))
-    found = on(it)
-    light = next(one for one in found.values() if one.path == "domain.web.weight")
+    host_scenario = scenario(domains, asked(800))
+    findings = on(host_scenario)
+    light = next(one for one in findings.values() if one.path == "domain.web.weight")
     assert light.rule in ("light-vcpus", "waits-behind-equals")
-    rules = [one for one in _every(it) if one.rule == "light-vcpus"]
+    rules = [one for one in _every(host_scenario) if one.rule == "light-vcpus"]
     assert rules[0].changes == {"domain.web.weight": 400}
     assert "weight 100 for 4 vCPUs is 25.0 for each, beside 100 of batch0 to batch3" in rules[0].reason
-    assert fixed(it, rules[0])["users.throughput"].mean > 1.3 * vcpulab.run(it)["users.throughput"].mean
+    assert (
+        fixed(host_scenario, rules[0])["users.throughput"].mean
+        > 1.3 * vcpulab.run(host_scenario)["users.throughput"].mean
+    )
     fair = scenario({**domains, "web": web(4, "2ms", weight=400)}, asked(800))
     assert not [one for one in _every(fair) if one.rule == "light-vcpus"]
 
@@ -154,19 +163,22 @@ def test_a_large_vm_with_light_vcpus() -> None:
 def test_a_raised_weight_counts_for_each_vcpu_from_7_3_on() -> None:
     domains = {"web": web(1, "1ms"), "large": busy(4, weight=400)}
     rule = "weight-per-busy-vcpu"
-    it = scenario(domains, asked(400), generation="7.3")
-    raised = on(it)[rule]
+    host_scenario = scenario(domains, asked(400), generation="7.3")
+    raised = on(host_scenario)[rule]
     assert raised.changes == {"domain.large.weight": 100}
     assert "weight 400 counts for each of its busy vCPUs, of 4, beside 100 of web" in raised.reason
-    assert fixed(it, raised)["users.throughput"].mean > 1.1 * vcpulab.run(it)["users.throughput"].mean
+    assert (
+        fixed(host_scenario, raised)["users.throughput"].mean
+        > 1.1 * vcpulab.run(host_scenario)["users.throughput"].mean
+    )
     before = scenario(domains, asked(400), generation="7.2")
     assert rule not in [finding.rule for finding in _every(before)]
     lowered = scenario({**domains, "large": busy(4, weight=100)}, asked(400), generation="7.3")
     assert rule not in [finding.rule for finding in _every(lowered)]
 
 
-def _every(it: vcpulab.Scenario) -> list[Finding]:
-    return list(settings(Host(it, vcpulab.run(it))))
+def _every(host_scenario: vcpulab.Scenario) -> list[Finding]:
+    return list(settings(Host(host_scenario, vcpulab.run(host_scenario))))
 
 
 def test_a_mended_weight_is_one_that_linux_takes() -> None:
@@ -179,12 +191,12 @@ def test_a_mended_weight_is_one_that_linux_takes() -> None:
 
 def test_all_vms_weigh_as_one_beside_services() -> None:
     domains = {**{f"vm{n}": busy(1) for n in range(6)}, "backup": busy(2, daemon=True)}
-    it = scenario(domains)
-    found = on(it)["machines-weigh-as-one"]
-    assert found.path == 'cgroup."machine.slice".weight'
-    assert found.changes == {'cgroup."machine.slice".weight': 600}
-    assert "all 6 VMs in it weigh 100 together, beside the slice of backup" in found.reason
-    before, after = vcpulab.run(it), fixed(it, found)
+    host_scenario = scenario(domains)
+    finding = on(host_scenario)["machines-weigh-as-one"]
+    assert finding.path == 'cgroup."machine.slice".weight'
+    assert finding.changes == {'cgroup."machine.slice".weight': 600}
+    assert "all 6 VMs in it weigh 100 together, beside the slice of backup" in finding.reason
+    before, after = vcpulab.run(host_scenario), fixed(host_scenario, finding)
     assert before["vm0.gotten"].mean == pytest.approx(100 / 6, rel=0.25)
     assert after["vm0.gotten"].mean == pytest.approx(200 * 6 / 7 / 6, rel=0.25)
     weighted = scenario(domains, groups={"machine.slice": {"weight": 600}})
@@ -197,10 +209,10 @@ def test_bounds_know_cpusets() -> None:
     """What is in a group with two pCPUs has no more than these."""
     vm = {**busy(4), "cgroup": "machine.slice"}
     of = {"a": vm, "b": vm, "d": {**busy(2), "daemon": True}}
-    it = scenario(of, groups={"machine.slice": {"cpus": "0-1"}}, pcpus=4)
-    run = vcpulab.run(it)
+    host_scenario = scenario(of, groups={"machine.slice": {"cpus": "0-1"}}, pcpus=4)
+    run = vcpulab.run(host_scenario)
     assert [run[f"{name}.gotten"].mean for name in of] == pytest.approx([100, 100, 200], abs=2)
-    assert Host(it, run).affinity("a") == [[0, 1]] * 4
+    assert Host(host_scenario, run).affinity("a") == [[0, 1]] * 4
 
 
 # ---- threads ----
@@ -208,10 +220,10 @@ def test_bounds_know_cpusets() -> None:
 
 def test_emulator_threads_on_the_vcpus_pcpus() -> None:
     domains = {"web": web(1, "100us", affinity="0"), "batch": busy(3)}
-    it = scenario(domains, asked(4000), pcpus=4)
-    found = on(it)
-    assert found["emulator-beside-vcpus"].changes == {"domain.web.emulator_affinity": "1-3"}
-    assert "its vCPUs are pinned to pCPU 0" in found["emulator-beside-vcpus"].reason
+    host_scenario = scenario(domains, asked(4000), pcpus=4)
+    findings = on(host_scenario)
+    assert findings["emulator-beside-vcpus"].changes == {"domain.web.emulator_affinity": "1-3"}
+    assert "its vCPUs are pinned to pCPU 0" in findings["emulator-beside-vcpus"].reason
     apart = scenario({**domains, "web": {**domains["web"], "emulator_affinity": "1-3"}}, asked(4000), pcpus=4)
     assert "emulator-beside-vcpus" not in on(apart)
     everywhere = scenario({**domains, "batch": busy(3, affinity="1-3")}, asked(4000), pcpus=4)
@@ -223,22 +235,22 @@ def test_a_vhost_thread_that_wakes_late_is_helped_by_a_weight() -> None:
     step = {"event": [{"run": "6ms"}, {"sleep": "2ms"}]}
     batch = {"vcpus": 1, "app": [{"kind": "phases", "phase": [step]}]}
     domains = {"web": web(2, "50us"), "batch": {**batch, "count": 10}}
-    it = scenario(domains, asked(200), pcpus=4, base_slice_us=700, hz=100)
-    found = explain(it, "users.response_p95 < 2ms", effort=Effort(replications=6))
-    assert not found.explained[0].met
-    (advice,) = [one for one in found.advice if one.finding.rule == "late-wake-ups"]
+    host_scenario = scenario(domains, asked(200), pcpus=4, base_slice_us=700, hz=100)
+    explanation = explain(host_scenario, "users.response_p95 < 2ms", effort=Effort(replications=6))
+    assert not explanation.explained[0].met
+    (advice,) = [one for one in explanation.advice if one.finding.rule == "late-wake-ups"]
     assert "the vhost thread of web waits for" in advice.finding.reason
     assert advice.finding.changes == {"domain.web.weight": 400}
     assert advice.helps
     assert not advice.misses
-    assert found.outlook() == []
+    assert explanation.outlook() == []
 
 
 def test_a_vcpu_that_is_hardly_used_is_not_said_to_be_too_few() -> None:
-    it = scenario({"web": web(1, "200us"), "other": busy(1)}, asked(300), pcpus=4)
-    found = explain(it, "users.response_p99 < 0.1ms", effort=Effort(replications=3))
-    assert not found.explained[0].met
-    assert {one.finding.rule for one in found.advice}.isdisjoint({"too-few-vcpus", "capacity-exceeded"})
+    host_scenario = scenario({"web": web(1, "200us"), "other": busy(1)}, asked(300), pcpus=4)
+    explanation = explain(host_scenario, "users.response_p99 < 0.1ms", effort=Effort(replications=3))
+    assert not explanation.explained[0].met
+    assert {one.finding.rule for one in explanation.advice}.isdisjoint({"too-few-vcpus", "capacity-exceeded"})
     full = explain(
         scenario({"web": web(1, "2ms")}, asked(470), pcpus=4), "users.response_p99 < 5ms", effort=Effort(replications=3)
     )
@@ -248,27 +260,27 @@ def test_a_vcpu_that_is_hardly_used_is_not_said_to_be_too_few() -> None:
 
 def test_real_time_vcpus_on_shared_pcpus() -> None:
     domains = {"rt": busy(1, sched_policy="fifo", affinity="0"), "other": busy(1, affinity="0-1"), "third": busy(1)}
-    it = scenario(domains)
-    found = on(it)["real-time-vcpus"]
-    assert found.changes == {"domain.rt.sched_policy": None}
-    assert "SCHED_FIFO on pCPU 0, which are not theirs alone" in found.reason
-    assert vcpulab.run(it)["rt.gotten"].mean > 94 > fixed(it, found)["rt.gotten"].mean + 5
+    host_scenario = scenario(domains)
+    finding = on(host_scenario)["real-time-vcpus"]
+    assert finding.changes == {"domain.rt.sched_policy": None}
+    assert "SCHED_FIFO on pCPU 0, which are not theirs alone" in finding.reason
+    assert vcpulab.run(host_scenario)["rt.gotten"].mean > 94 > fixed(host_scenario, finding)["rt.gotten"].mean + 5
     alone = {**domains, "other": busy(1, affinity="1"), "third": busy(1, affinity="1")}
     assert "real-time-vcpus" not in on(scenario(alone))
 
 
 def test_a_starved_vhost_thread_is_told_of_its_vm() -> None:
     domains = {"rt": busy(2, sched_policy="fifo"), "web": web(1, "100us")}
-    found = on(scenario(domains, asked(500), fair_server_runtime_us=0))
-    assert "web" in found["starved"].path
+    findings = on(scenario(domains, asked(500), fair_server_runtime_us=0))
+    assert "web" in findings["starved"].path
 
 
 def test_sixteen_vcpus_for_each_pcpu() -> None:
     domains = {"wide": {"vcpus": 12, "app": [{"kind": "hog"}]}, **{f"vm{n}": busy(2) for n in range(12)}}
-    it = scenario(domains)
-    found = on(it)["many-vcpus-per-pcpu"]
-    assert "36 vCPUs on 2 pCPUs, 18.0 for each" in found.reason
-    assert found.changes == {"domain.wide.vcpus": 1}
+    host_scenario = scenario(domains)
+    finding = on(host_scenario)["many-vcpus-per-pcpu"]
+    assert "36 vCPUs on 2 pCPUs, 18.0 for each" in finding.reason
+    assert finding.changes == {"domain.wide.vcpus": 1}
     assert "many-vcpus-per-pcpu" not in on(scenario(domains, pcpus=4))
     asleep = {name: {"vcpus": table["vcpus"]} for name, table in domains.items()}
     assert "many-vcpus-per-pcpu" not in on(scenario(asleep))
@@ -276,10 +288,10 @@ def test_sixteen_vcpus_for_each_pcpu() -> None:
 
 def test_halt_polling_on_a_full_host() -> None:
     domains = {f"vm{n}": {"vcpus": 1, "app": [{"kind": "periodic", "run": "300us", "period": "1ms"}]} for n in range(6)}
-    it = scenario(domains)
-    found = on(it)["halt-polling-when-full"]
-    assert found.changes == {"host.halt_poll_us": 0}
-    assert "keep their pCPU for up to 200 µs after a halt" in found.reason
+    host_scenario = scenario(domains)
+    finding = on(host_scenario)["halt-polling-when-full"]
+    assert finding.changes == {"host.halt_poll_us": 0}
+    assert "keep their pCPU for up to 200 µs after a halt" in finding.reason
     assert "halt-polling-when-full" not in on(scenario(domains, halt_poll_us=0))
     assert "halt-polling-when-full" not in on(scenario(domains, pcpus=8))
     never_asleep = {f"vm{n}": busy(1) for n in range(6)}
@@ -296,8 +308,8 @@ def test_no_finding_speaks_of_xen(scheduler: str) -> None:
         **{f"batch{n}": busy(2) for n in range(4)},
         "backup": busy(1, daemon=True),
     }
-    it = scenario(domains, asked(900), scheduler=scheduler)
-    found = findings(Host(it, vcpulab.run(it)))
+    host_scenario = scenario(domains, asked(900), scheduler=scheduler)
+    found = findings(Host(host_scenario, vcpulab.run(host_scenario)))
     assert found
     for one in found:
         assert not [word for word in ("dom0", "Dom0", "Pool-0", "netback", " cap ", "Xen") if word in one.reason]
@@ -331,8 +343,8 @@ def test_pins_that_overlap_are_found_where_they_cost_something() -> None:
 
 @pytest.mark.parametrize(("cgroups", "most"), [(1, 25_600), (2, 10_000)])
 def test_weights_are_offered_up_to_the_greatest_that_the_host_takes(cgroups: int, most: int) -> None:
-    it = scenario({"web": web(4, weight=9000), "batch": busy(1, weight=9000)}, asked(900), cgroups=cgroups)
-    host = Host(it, vcpulab.run(it))
+    host_scenario = scenario({"web": web(4, weight=9000), "batch": busy(1, weight=9000)}, asked(900), cgroups=cgroups)
+    host = Host(host_scenario, vcpulab.run(host_scenario))
     assert host.weight_most == most
     weights = [
         value
@@ -343,7 +355,7 @@ def test_weights_are_offered_up_to_the_greatest_that_the_host_takes(cgroups: int
     ]
     assert max(weights) == most
     for weight in weights:
-        it.change({"domain.web.weight": weight})
+        host_scenario.change({"domain.web.weight": weight})
 
 
 # ---- causes beside the late VM ----
@@ -374,10 +386,10 @@ def test_the_quota_of_a_slice_is_found() -> None:
     domains = {name: web(2, "4ms", cgroup=office) for name in ("web", "mail")}
     clients = {name: {"kind": "open-loop", "server": name, "rate": 200} for name in domains}
     late = scenario(domains, clients, {office: {"quota_us": 100_000}}, pcpus=8)
-    found = on(late)["slice-quota-throttles"]
+    finding = on(late)["slice-quota-throttles"]
     path = f'cgroup."{office}".quota_us'
-    assert [found.changes, *found.otherwise] == [{path: 200_000}, {path: 300_000}, {path: -1}]
-    assert f"the quota of the slice {office} is 1.00 pCPUs, of which the VMs in it (web, mail) get" in found.reason
+    assert [finding.changes, *finding.otherwise] == [{path: 200_000}, {path: 300_000}, {path: -1}]
+    assert f"the quota of the slice {office} is 1.00 pCPUs, of which the VMs in it (web, mail) get" in finding.reason
     explained = explain(late, "web.response_p95 < 60ms", effort=Effort(replications=2))
     assert explained.verdict is None
     assert "slice-quota-throttles" not in on(scenario(domains, clients, {office: {"quota_us": 600_000}}, pcpus=1))
@@ -385,19 +397,19 @@ def test_the_quota_of_a_slice_is_found() -> None:
 
 def test_the_weight_of_a_slice_is_no_cause_inside_of_it() -> None:
     domains = {"web": web(request_cpu="4ms"), **{f"batch{number}": busy() for number in range(3)}}
-    found = on(scenario(domains, asked(150), pcpus=1))
-    assert "slice-outweighed" not in found
-    assert "waits-behind-equals" in found
+    findings = on(scenario(domains, asked(150), pcpus=1))
+    assert "slice-outweighed" not in findings
+    assert "waits-behind-equals" in findings
 
 
 def test_a_host_thread_that_is_pinned_to_a_busy_pcpu_is_found() -> None:
     domains = {"web": web(2, "200us", emulator_affinity="0"), "batch": busy(affinity="0", weight=10_000)}
     late = scenario(domains, asked(800), pcpus=4)
-    found = on(late)["host-thread-pinned"]
-    assert found.changes == {"domain.web.emulator_affinity": "all"}
-    assert "the vhost thread of web waits" in found.reason
-    assert "it is pinned to pCPU 0, while 3 other pCPUs idle" in found.reason
-    p99 = [one["users.response_p99"].mean for one in (vcpulab.run(late), fixed(late, found), fixed(late, found, 1))]
+    finding = on(late)["host-thread-pinned"]
+    assert finding.changes == {"domain.web.emulator_affinity": "all"}
+    assert "the vhost thread of web waits" in finding.reason
+    assert "it is pinned to pCPU 0, while 3 other pCPUs idle" in finding.reason
+    p99 = [one["users.response_p99"].mean for one in (vcpulab.run(late), fixed(late, finding), fixed(late, finding, 1))]
     assert max(p99[1:]) < 10 < p99[0]
     assert "host-thread-pinned" not in on(scenario({**domains, "all": busy(4, weight=10_000)}, asked(800), pcpus=4))
 
@@ -405,13 +417,13 @@ def test_a_host_thread_that_is_pinned_to_a_busy_pcpu_is_found() -> None:
 def test_isolated_cpus_that_idle_are_named_as_the_cause() -> None:
     domains = {"web": web(2), **{f"batch{number}": busy() for number in range(4)}}
     late = scenario(domains, asked(600), pcpus=8, isolated_cpus="2-7")
-    found = on(late)["isolated-cpus-idle"]
-    assert found.changes == {"host.isolated_cpus": None}
-    assert "while pCPU 2-7, which the kernel isolates (isolcpus), idle for 100 %" in found.reason
-    p99 = [one["users.response_p99"].mean for one in (vcpulab.run(late), fixed(late, found), fixed(late, found, 1))]
+    finding = on(late)["isolated-cpus-idle"]
+    assert finding.changes == {"host.isolated_cpus": None}
+    assert "while pCPU 2-7, which the kernel isolates (isolcpus), idle for 100 %" in finding.reason
+    p99 = [one["users.response_p99"].mean for one in (vcpulab.run(late), fixed(late, finding), fixed(late, finding, 1))]
     assert max(p99[1:]) < 20 < p99[0]
     answer = vcpulab.tune(late, minimise="users.response_p99", trials=8, replications=2)
-    (restarted,) = [each for each in answer.result.tried if each.changes == found.changes]
+    (restarted,) = [each for each in answer.result.tried if each.changes == finding.changes]
     assert needs_restart(late, restarted.scenario)
     assert not needs_restart(late, late.change({"domain.web.weight": 200}))
     crowded = {**domains, **{f"rt{number}": busy(affinity=str(number)) for number in range(2, 8)}}
@@ -434,11 +446,12 @@ def test_the_cpuset_of_a_slice_that_is_too_small_is_found() -> None:
     domains = {name: web(2, "4ms", cgroup=office) for name in ("web", "mail")}
     clients = {name: {"kind": "open-loop", "server": name, "rate": 200} for name in domains}
     late = scenario(domains, clients, {office: {"cpus": "0"}}, pcpus=6)
-    found = on(late)["cpuset-too-small"]
+    finding = on(late)["cpuset-too-small"]
     path = f'cgroup."{office}".cpus'
-    assert [found.changes, *found.otherwise] == [{path: "0-1"}, {path: "0-2"}, {path: "all"}]
+    assert [finding.changes, *finding.otherwise] == [{path: "0-1"}, {path: "0-2"}, {path: "all"}]
     assert (
-        f"the cpuset of its control group {office} has 1 pCPU (0) for web, mail, while the other 5 idle" in found.reason
+        f"the cpuset of its control group {office} has 1 pCPU (0) for web, mail, while the other 5 idle"
+        in finding.reason
     )
     assert "pinned-together" not in on(late)
     explained = explain(late, "web.response_p95 < 60ms", effort=Effort(replications=2))
@@ -460,10 +473,10 @@ def test_the_cpuset_of_a_slice_that_is_too_small_is_found() -> None:
 )
 def test_a_service_in_the_idle_class_is_found(fields: dict[str, Any], groups: dict[str, Any], path: str) -> None:
     late = scenario({"web": web(**fields), "batch1": busy(), "batch2": busy(2)}, asked(150), groups)
-    found = on(late)["idle-class"]
-    assert list(found.changes) == [path]
-    assert "only when nothing else wants it" in found.reason
-    before, after = vcpulab.run(late)["users.throughput"].mean, fixed(late, found)["users.throughput"].mean
+    finding = on(late)["idle-class"]
+    assert list(finding.changes) == [path]
+    assert "only when nothing else wants it" in finding.reason
+    before, after = vcpulab.run(late)["users.throughput"].mean, fixed(late, finding)["users.throughput"].mean
     assert after > 140 > 3 * before
 
 
@@ -482,21 +495,23 @@ def test_a_host_thread_that_waits_for_a_real_time_vcpu_is_found() -> None:
     """The vCPUs of the VM hardly wait; nothing reaches them."""
     spin = {"vcpus": 2, "sched_policy": "rr", "app": [{"kind": "spin", "instance": 2}]}
     late = scenario({"plc": spin, "web": web(2, "2ms"), "log": busy(2)}, asked(200), pcpus=4)
-    found = on(late.change({"run.duration": "2s"}))["real-time-vcpus"]
-    assert found.path == "domain.plc.sched_policy"
-    assert "vhost thread of web waits for them" in found.reason
+    finding = on(late.change({"run.duration": "2s"}))["real-time-vcpus"]
+    assert finding.path == "domain.plc.sched_policy"
+    assert "vhost thread of web waits for them" in finding.reason
 
 
 def test_faults_of_the_host_are_no_matter_where_the_slo_is_met() -> None:
     domains = {"web": web(2), "log": busy(4)}
-    it = scenario(domains, asked(300), pcpus=4, base_slice_us=40_000, governor="powersave")
-    it = it.change({"host.profile": "xeon-gold-6240", "host.topology": {"sockets": 1, "cores": 4, "threads": 1}})
-    assert explain(it, "log.0.throughput > 1", effort=Effort(replications=2)).advice == ()
+    host_scenario = scenario(domains, asked(300), pcpus=4, base_slice_us=40_000, governor="powersave")
+    host_scenario = host_scenario.change(
+        {"host.profile": "xeon-gold-6240", "host.topology": {"sockets": 1, "cores": 4, "threads": 1}}
+    )
+    assert explain(host_scenario, "log.0.throughput > 1", effort=Effort(replications=2)).advice == ()
 
 
 def test_batch_vms_are_in_the_idle_class_on_purpose() -> None:
-    it = scenario({"web": web(2), "sim": busy(2, idle=1), "batch": busy(2)}, asked(1200))
-    assert "idle-class" not in on(it)
+    host_scenario = scenario({"web": web(2), "sim": busy(2, idle=1), "batch": busy(2)}, asked(1200))
+    assert "idle-class" not in on(host_scenario)
 
 
 def test_polls_that_never_end_in_a_block_count_against_a_quota() -> None:
@@ -505,9 +520,9 @@ def test_polls_that_never_end_in_a_block_count_against_a_quota() -> None:
     gateway = web(request_cpu="300us", vcpu_quota_us=60_000)
     gateway["app"].append(naps)
     late = scenario({"gateway": gateway}, asked(150, "gateway"), halt_poll_us=200)
-    found = on(late)["halt-polling-when-full"]
-    assert "gateway uses up its quota" in found.reason
-    assert fixed(late, found)["users.response_p95"].mean < 2 < vcpulab.run(late)["users.response_p95"].mean
+    finding = on(late)["halt-polling-when-full"]
+    assert "gateway uses up its quota" in finding.reason
+    assert fixed(late, finding)["users.response_p95"].mean < 2 < vcpulab.run(late)["users.response_p95"].mean
     assert "halt-polling-when-full" not in on(late.change({"host.halt_poll_us": 10}))
 
 

@@ -135,8 +135,8 @@ def test_measuring_ends_when_it_is_interrupted() -> None:
         assert measuring.stdout.readline() == "begins\n"
         time.sleep(0.2)
         measuring.send_signal(signal.SIGINT)
-        _, said = measuring.communicate(timeout=HANG_S)
-    assert "KeyboardInterrupt" in said
+        _, errors = measuring.communicate(timeout=HANG_S)
+    assert "KeyboardInterrupt" in errors
 
 
 def test_no_such_profile(command: Vcpulab) -> None:
