@@ -301,8 +301,8 @@ impl Starving {
         for was in before.by_domain() {
             // Starving threads are visible at the domains that they serve.
             let is_host = before.threads.as_ref().is_some_and(|threads| threads.domain == was.domain);
-            let known = is_host || is_in(&old, was.domain) || is_in(&reasons.0, was.domain);
-            if let (Some(now), false) = (now.get(was.domain), known)
+            let has_reason = is_host || is_in(&old, was.domain) || is_in(&reasons.0, was.domain);
+            if let (Some(now), false) = (now.get(was.domain), has_reason)
                 && let Some(reason) = was.lost(now)
             {
                 reasons.set(was.domain, reason);
@@ -499,8 +499,8 @@ mod tests {
         assert_eq!(told(&weighted.starved()), ["c: never ran"], "it is entitled to no more");
         let crowd: Vec<(i64, i64)> = vec![(2, 98); 50];
         assert_eq!(run(&[("crowd", &[0], &crowd)]).starved(), []);
-        let one = run(&[("a", &[0], &[(99, 1), (0, 99), (0, 0)])]);
-        assert_eq!(told(&one.starved()), ["a: vCPU 1 never ran"]);
+        let three_vcpus = run(&[("a", &[0], &[(99, 1), (0, 99), (0, 0)])]);
+        assert_eq!(told(&three_vcpus.starved()), ["a: vCPU 1 never ran"]);
     }
 
     #[test]

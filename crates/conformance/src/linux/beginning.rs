@@ -183,9 +183,9 @@ mod tests {
         };
         let whose = BTreeSet::from([1, 2].map(Whose::Thread));
         let begun = Beginning::default();
-        let found = draw_lags(&begun, &whose, Span::from_ms(4), agrees);
-        assert_eq!(agrees(&found), None, "{found:?}");
-        assert_eq!(found, draw_lags(&begun, &whose, Span::from_ms(4), agrees));
+        let drawn = draw_lags(&begun, &whose, Span::from_ms(4), agrees);
+        assert_eq!(agrees(&drawn), None, "{drawn:?}");
+        assert_eq!(drawn, draw_lags(&begun, &whose, Span::from_ms(4), agrees));
         let limit = BTreeSet::from([Whose::Limit(GroupId(0))]);
         let used = draw_lags(&begun, &limit, Span::from_ms(4), |_| Some(1));
         assert!((Span::ZERO..=USED_MAX).contains(&used.lags[&Whose::Limit(GroupId(0))]));

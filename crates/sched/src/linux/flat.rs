@@ -243,10 +243,8 @@ mod tests {
         Time::ZERO + Span::from_us(us)
     }
 
-    /// A task of a group waits for 100 ms, runs, and blocks ahead of its share. For the next 64 ms it competes and is not runnable: the
-    /// group's average falls to a quarter. It rises again once the task has woken.
-    #[test]
-    fn a_delayed_task_is_not_runnable() {
+    /// A task of a group and a hog outside of it, awake on one of two CPUs.
+    fn task_beside_hog() -> (Fair<Eevdf>, TaskId) {
         let eevdf = Eevdf::with_base_slice(Rules::V7_3, Span::from_us(700));
         let mut fair = Fair::new(eevdf, 2, Settings::DEFAULT);
         let group = fair.add_group(&GroupConfig::NEW);
@@ -254,6 +252,14 @@ mod tests {
         let hog = fair.add_task(CPU, None, Class::Other, 0);
         fair.wake(at(0), CPU, hog);
         fair.wake(at(0), CPU, task);
+        (fair, task)
+    }
+
+    /// A task of a group waits for 100 ms, runs, and blocks ahead of its share. For the next 64 ms it competes and is not runnable: the
+    /// group's average falls to a quarter. It rises again once the task has woken.
+    #[test]
+    fn a_delayed_task_is_not_runnable() {
+        let (mut fair, task) = task_beside_hog();
         fair.set_next_task(at(100_000), CPU, Some(task));
         fair.task_tick(at(100_300), CPU);
         fair.block(at(100_600), CPU);
@@ -274,13 +280,7 @@ mod tests {
 
     #[test]
     fn a_delayed_task_is_counted_where_it_competes() {
-        let eevdf = Eevdf::with_base_slice(Rules::V7_3, Span::from_us(700));
-        let mut fair = Fair::new(eevdf, 2, Settings::DEFAULT);
-        let group = fair.add_group(&GroupConfig::NEW);
-        let task = fair.add_task(CPU, Some(group), Class::Other, 0);
-        let hog = fair.add_task(CPU, None, Class::Other, 0);
-        fair.wake(at(0), CPU, hog);
-        fair.wake(at(0), CPU, task);
+        let (mut fair, task) = task_beside_hog();
         fair.set_next_task(at(0), CPU, Some(task));
         fair.block(at(600), CPU);
         let delayed = |fair: &Fair<Eevdf>| [0, 1].map(|cpu| fair.cfs_rqs[CfsRqId(cpu)].h_nr_delayed);

@@ -193,9 +193,9 @@ impl<F: Tuned> Linux<F> {
                 |&v: &VcpuId| self.preferred_llc(ctx, v) == Some(own) && ctx.affinity(v).contains(cpu);
             group.iter().flat_map(queued).filter(prefers).count() as u64
         };
-        let others = groups.iter().filter(|&group| *group != sd.local_group);
+        let remote_groups = groups.iter().filter(|&group| *group != sd.local_group);
         let (group, count) =
-            others.map(|group| (group, threads(group))).rev().max_by_key(|&(_, count)| count)?;
+            remote_groups.map(|group| (group, threads(group))).rev().max_by_key(|&(_, count)| count)?;
         let other = self.llc_balancing.llc(group.first()?);
         (count > 0 && self.llc_takes_threads(ctx, own, other)).then_some((*group, Imbalance::LlcTask(count)))
     }

@@ -226,6 +226,16 @@ mod tests {
             Limited { fair, group, tasks, other }
         }
 
+        /// Uses up the limit at 10 ms; both tasks then stop one after the other.
+        fn stop_all(&mut self) {
+            self.fair.task_tick(at(10_000), CPU);
+            for us in [10_010, 10_020] {
+                self.fair.pick_next_task(at(us), CPU);
+                self.fair.throttle_task(at(us), CPU);
+            }
+            assert_eq!(self.fair.pick_next_task(at(10_020), CPU), None);
+        }
+
         fn stopped(&self) -> Vec<TaskId> {
             let q = self.fair.groups[self.group].cfs_rqs[CPU].expect("tasks have run");
             self.fair.cfs_rqs[q].throttled_limbo.clone()
@@ -326,12 +336,7 @@ mod tests {
     fn a_throttled_task_runs_if_the_kernel_ran_it() {
         for throttle in [Throttle::Queue, Throttle::Task, Throttle::TaskWhenCharged] {
             let mut host = Limited::new(throttle);
-            host.fair.task_tick(at(10_000), CPU);
-            for us in [10_010, 10_020] {
-                host.fair.pick_next_task(at(us), CPU);
-                host.fair.throttle_task(at(us), CPU);
-            }
-            assert_eq!(host.fair.pick_next_task(at(10_020), CPU), None);
+            host.stop_all();
             let task = host.tasks[0];
             assert!(host.fair.is_throttled(task));
             host.fair.replenish_limits(at(11_000), task);
@@ -349,12 +354,7 @@ mod tests {
     fn a_task_that_leaves_a_throttled_group_runs() {
         for throttle in [Throttle::Queue, Throttle::Task] {
             let mut host = Limited::new(throttle);
-            host.fair.task_tick(at(10_000), CPU);
-            for us in [10_010, 10_020] {
-                host.fair.pick_next_task(at(us), CPU);
-                host.fair.throttle_task(at(us), CPU);
-            }
-            assert_eq!(host.fair.pick_next_task(at(10_020), CPU), None);
+            host.stop_all();
             host.fair.move_to_group(at(11_000), host.tasks[0], None);
             assert!(host.fair.need_resched(CPU));
             assert_eq!(host.fair.pick_next_task(at(11_000), CPU), Some(host.tasks[0]));
