@@ -325,15 +325,15 @@ def test_what_is_wrong_is_said(command: Vcpulab, tmp_path: Path, name: str, text
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("Name ID Mem VCPUs State Time(s)\nDomain-0 0 1024 2 r----- 9.0\n", "xl-list; allowed: .*vcpulab.imports.xen"),
         ("timeStamp,elapsed,label,success\n1,2,a,true\n", "jtl; allowed: listings of a KVM host"),
     ],
 )
-def test_listings_of_other_hosts_are_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_listings_of_other_hosts_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "list.txt").write_text(text)
-    with pytest.raises(RequestError, match=f"list.txt: found {said}"):
+    with pytest.raises(RequestError, match=f"list.txt: found {message}"):
         scenario_of([recordings.read(tmp_path / "list.txt")])
 
 
